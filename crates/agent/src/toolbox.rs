@@ -179,15 +179,18 @@ impl ToolSet {
         call: &RawCall,
     ) -> Result<ParsedCall, CallFault> {
         let checker = self.checker.only(offered);
-        let mut read = checker.read(call)?;
-        let tool = self.find(read.tool.as_str()).ok_or_else(|| checker.unknown_tool(&call.tool))?;
-        tool.rename_arguments(&mut read.arguments);
-        let CheckedCall { arguments, .. } = checker.check_arguments(read)?;
-        let prepared = tool.parse(&arguments).map_err(|error| CallFault {
+        let checked = checker.check_renamed(call, |tool, arguments| {
+            if let Some(tool) = self.find(tool.as_str()) {
+                tool.rename_arguments(arguments);
+            }
+        })?;
+        let tool = self.find(checked.tool.as_str());
+        let tool = tool.ok_or_else(|| checker.unknown_tool(&call.tool))?;
+        let prepared = tool.parse(&checked.arguments).map_err(|error| CallFault {
             sentence: error.to_string(),
             kind: FaultKind::BadArguments,
         })?;
-        Ok(ParsedCall { tool: Arc::clone(tool), arguments, prepared })
+        Ok(ParsedCall { tool: Arc::clone(tool), checked, prepared })
     }
 
     /// Returns the importance of a tool's calls for the memory.
@@ -315,8 +318,8 @@ impl ToolSet {
 pub struct ParsedCall {
     /// The tool.
     pub tool: Arc<dyn Tool>,
-    /// The arguments by the tool's names, an object.
-    pub arguments: serde_json::Value,
+    /// The call as it was checked, with the tool's names for its arguments.
+    pub checked: CheckedCall,
     /// The call itself.
     pub prepared: Box<dyn PreparedCall>,
 }

@@ -53,15 +53,6 @@ pub struct CheckedCall {
     pub arguments: Value,
 }
 
-/// A call of a tool that there is, with arguments that nobody has looked at.
-#[derive(Debug, Clone, PartialEq)]
-pub struct UncheckedCall {
-    /// The tool.
-    pub tool: ToolName,
-    /// The arguments by their names.
-    pub arguments: Map<String, Value>,
-}
-
 /// A call that does not fit.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{sentence}")]
@@ -148,67 +139,25 @@ impl Checker {
     /// # Errors
     /// The first thing that is wrong with it.
     pub fn check(&self, call: &RawCall) -> Result<CheckedCall, CallFault> {
-        self.check_arguments(self.read(call)?)
+        self.check_renamed(call, |_, _| ())
     }
 
-    /// Reads a call: its tool and the names of its arguments.
+    /// Reads a call, has the names of its arguments put right for its tool, and checks it.
     ///
     /// # Errors
-    /// When there is no such tool, or the arguments are too long or no JSON object.
-    pub fn read(&self, call: &RawCall) -> Result<UncheckedCall, CallFault> {
-        let (tool, _) = self.find(&call.tool)?;
-        let bytes = call.arguments.len();
-        if bytes > ARGUMENTS_BYTES_MAX {
-            let sentence = format!(
-                "The arguments of {tool} are {bytes} bytes long, more than the \
-                 {ARGUMENTS_BYTES_MAX} that are allowed. Nothing was run. Split the work into smaller calls."
-            );
-            return Err(CallFault::new(FaultKind::TooLarge, sentence));
-        }
-        let arguments = lenient::read_arguments(&call.arguments).map_err(|error| {
-            let sentence = format!(
-                "The arguments of {tool} are not valid JSON ({error}); they may have been cut off. \
-                 Nothing was run. Call {tool} again with one complete JSON object, {{}} if it needs nothing."
-            );
-            CallFault::new(FaultKind::NotJson, sentence)
-        })?;
-        let Ok(arguments) = arguments else {
-            let sentence = format!(
-                "The arguments of {tool} must be a JSON object with named values. Nothing was run."
-            );
-            return Err(CallFault::new(FaultKind::NotAnObject, sentence));
-        };
-        Ok(UncheckedCall { tool: tool.clone(), arguments })
-    }
-
-    /// Checks the arguments of a call that was read.
-    ///
-    /// # Errors
-    /// The first thing that is wrong with them.
-    pub fn check_arguments(&self, call: UncheckedCall) -> Result<CheckedCall, CallFault> {
-        let (tool, compiled) = self.find(call.tool.as_str())?;
-        let mut arguments = call.arguments;
+    /// The first thing that is wrong with it.
+    pub fn check_renamed(
+        &self,
+        call: &RawCall,
+        rename: impl FnOnce(&ToolName, &mut Map<String, Value>),
+    ) -> Result<CheckedCall, CallFault> {
+        let (tool, compiled) = self.find(&call.tool)?;
+        let mut arguments = read_arguments(tool, &call.arguments)?;
+        rename(tool, &mut arguments);
         fit_arguments(&compiled.schema, &mut arguments);
         let arguments = Value::Object(arguments);
-        compiled.know_all(tool, &arguments)?;
-        match compiled.validator.validate(&arguments) {
-            Ok(()) => Ok(CheckedCall { tool: tool.clone(), arguments }),
-            Err(error) => {
-                let path = error.instance_path().to_string();
-                let place = if path.is_empty() { String::new() } else { format!(" at {path}") };
-                let wrong = match error.kind() {
-                    // The validator's own message names the first few.
-                    ValidationErrorKind::Enum { options } => one_of(options),
-                    // The value is left out: it is the model's own text, and long.
-                    _ => error.masked_with("the value").to_string(),
-                };
-                let sentence = format!(
-                    "The arguments of {tool} do not fit its schema{place}: {wrong}. Nothing was run. \
-                     Call {tool} again with arguments that fit."
-                );
-                Err(CallFault::new(FaultKind::BadArguments, sentence))
-            }
-        }
+        compiled.check(tool, &arguments)?;
+        Ok(CheckedCall { tool: tool.clone(), arguments })
     }
 
     fn find(&self, name: &str) -> Result<(&ToolName, &CompiledSchema), CallFault> {
@@ -235,7 +184,52 @@ impl Checker {
     }
 }
 
+/// Reads the arguments of a call as an object.
+fn read_arguments(tool: &ToolName, text: &str) -> Result<Map<String, Value>, CallFault> {
+    let bytes = text.len();
+    if bytes > ARGUMENTS_BYTES_MAX {
+        let sentence = format!(
+            "The arguments of {tool} are {bytes} bytes long, more than the \
+             {ARGUMENTS_BYTES_MAX} that are allowed. Nothing was run. Split the work into smaller calls."
+        );
+        return Err(CallFault::new(FaultKind::TooLarge, sentence));
+    }
+    let arguments = lenient::read_arguments(text).map_err(|error| {
+        let sentence = format!(
+            "The arguments of {tool} are not valid JSON ({error}); they may have been cut off. \
+             Nothing was run. Call {tool} again with one complete JSON object, {{}} if it needs nothing."
+        );
+        CallFault::new(FaultKind::NotJson, sentence)
+    })?;
+    arguments.map_err(|_| {
+        let sentence = format!(
+            "The arguments of {tool} must be a JSON object with named values. Nothing was run."
+        );
+        CallFault::new(FaultKind::NotAnObject, sentence)
+    })
+}
+
 impl CompiledSchema {
+    /// Checks the arguments of a call by the schema.
+    fn check(&self, tool: &ToolName, arguments: &Value) -> Result<(), CallFault> {
+        self.know_all(tool, arguments)?;
+        self.validator.validate(arguments).map_err(|error| {
+            let path = error.instance_path().to_string();
+            let place = if path.is_empty() { String::new() } else { format!(" at {path}") };
+            let wrong = match error.kind() {
+                // The validator's own message names the first few.
+                ValidationErrorKind::Enum { options } => one_of(options),
+                // The value is left out: it is the model's own text, and long.
+                _ => error.masked_with("the value").to_string(),
+            };
+            let sentence = format!(
+                "The arguments of {tool} do not fit its schema{place}: {wrong}. Nothing was run. \
+                 Call {tool} again with arguments that fit."
+            );
+            CallFault::new(FaultKind::BadArguments, sentence)
+        })
+    }
+
     /// Checks that the tool has each of the arguments that are given.
     fn know_all(&self, tool: &ToolName, arguments: &Value) -> Result<(), CallFault> {
         let Some(known) = &self.arguments else { return Ok(()) };

@@ -226,12 +226,12 @@ impl Dojo {
         };
         let parsed = self.ours.parse_call(&self.ours.specs(), call).map_err(|e| wrong(&e))?;
         let spec = parsed.tool.spec();
-        let aimed = parsed.prepared.intents().iter().flat_map(TargetValue::of).collect();
+        let aimed = parsed.prepared.intents().iter().flat_map(target_values).collect();
         let origins = store.origins(aimed).await.map_err(|error| failed("origins")(&error))?;
         let facts = Facts {
             input: Label::Creator,
             heard,
-            secrets: secrets_in(&parsed.arguments, &[]),
+            secrets: secrets_in(&parsed.checked.arguments, &[]),
             origins: Origins::found(origins),
             risk: spec.risk,
             creator: None,

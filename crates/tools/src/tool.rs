@@ -11,8 +11,7 @@ use std::sync::OnceLock;
 
 use automaton_core::arguments::fit_arguments;
 use automaton_core::intent::{Intent, Intentional};
-use automaton_core::record::CallRecord;
-use automaton_core::time::Span;
+use automaton_core::record::{CallRecord, SleepRequest};
 use automaton_core::tool::{Effect, Risk, ToolCategory, ToolName, ToolSpec};
 use automaton_core::trust::{Label, Labelled};
 use automaton_policy::Permit;
@@ -113,12 +112,7 @@ pub enum TurnContinuation {
     /// With the next call.
     Continue,
     /// Not at all: the automaton wants to sleep.
-    Sleep {
-        /// How long.
-        span: Span,
-        /// The model's own words on why, for its next prompt.
-        note: Option<String>,
-    },
+    Sleep(SleepRequest),
 }
 
 impl ToolOutput {

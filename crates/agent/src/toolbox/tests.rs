@@ -115,8 +115,8 @@ fn a_call_in_the_words_of_other_runtimes_is_the_call_that_it_means() {
         arguments: arguments.clone(),
     };
     let parsed = set.parse_call(&set.specs(), &raw("transfer_credits")).ok().unwrap();
-    assert_eq!(parsed.arguments["to_address"], to);
-    assert_eq!(parsed.arguments["amount_cents"], 29);
+    assert_eq!(parsed.checked.arguments["to_address"], to);
+    assert_eq!(parsed.checked.arguments["amount_cents"], 29);
     // What is not offered cannot be called, and the fault names what can.
     for (offered, tool) in [(set.simple_list(), "transfer_credits"), (set.specs(), "transfer")] {
         let fault = set.parse_call(&offered, &raw(tool)).err().unwrap();

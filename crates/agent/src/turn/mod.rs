@@ -9,6 +9,7 @@
 mod act;
 mod choice;
 mod context;
+mod finished;
 mod inbox;
 mod inference;
 mod ingest;

@@ -8,7 +8,7 @@
 //! rule may raise them.
 
 use automaton_core::intent::Intent;
-use automaton_core::origin::{TargetValue, ValueOrigin};
+use automaton_core::origin::ValueOrigin;
 use automaton_core::record::DecisionOutcome;
 use automaton_core::soul::SoulSection;
 use automaton_core::trust::Label;
@@ -16,7 +16,7 @@ use automaton_core::trust::Label;
 use super::{LiftedBy, Rule, RuleError, RuleFinding, deny_if, shown};
 use crate::decision::{ReasonCode, RuleId};
 use crate::facts::Facts;
-use crate::shell::deletes;
+use crate::intents::{IntentProfile, target_values};
 
 /// The category of facts that the creator alone may cause: others would put
 /// words into the creator's mouth, for every later turn to read.
@@ -48,36 +48,42 @@ const fn needs(
     AuthorityNeeds { kind, effect, answering: [ALONE, ALONE, ALONE, others, others], having_read }
 }
 
-const LOOK: AuthorityNeeds = needs("look", "look, think, rest or tell its creator", ALONE, ALONE);
-const MESSAGE: AuthorityNeeds =
+pub(crate) const LOOK: AuthorityNeeds =
+    needs("look", "look, think, rest or tell its creator", ALONE, ALONE);
+pub(crate) const MESSAGE: AuthorityNeeds =
     needs("message", "write to somebody else than the creator", ASKED, ALONE);
 // In the sandbox, without network: what was read may be worked with.
-const EXEC: AuthorityNeeds = needs("exec", "run a command", ASKED, ALONE);
+pub(crate) const EXEC: AuthorityNeeds = needs("exec", "run a command", ASKED, ALONE);
 // What is gone is gone, wherever it lay.
-const DELETE: AuthorityNeeds = needs("delete", "delete files", ASKED, ASKED);
+pub(crate) const DELETE: AuthorityNeeds = needs("delete", "delete files", ASKED, ASKED);
 // To listed hosts only; a command that the creator has approved sends what it has to.
-const EGRESS: AuthorityNeeds = needs("egress", "send a request from a command", ASKED, ALONE);
-const WRITE: AuthorityNeeds = needs("write_path", "write a file", ASKED, ALONE);
-const REMEMBER: AuthorityNeeds = needs("remember", "change the memory", ASKED, ALONE);
+pub(crate) const EGRESS: AuthorityNeeds =
+    needs("egress", "send a request from a command", ASKED, ALONE);
+pub(crate) const WRITE: AuthorityNeeds = needs("write_path", "write a file", ASKED, ALONE);
+pub(crate) const REMEMBER: AuthorityNeeds = needs("remember", "change the memory", ASKED, ALONE);
 // At listed hosts, within limits of their own; the tool is too dangerous for strangers.
-const FETCH: AuthorityNeeds = needs("fetch_paid", "pay for a request", NEVER, ALONE);
-const SCHEDULE: AuthorityNeeds = needs("schedule", "change its schedule", ASKED, ASKED);
+pub(crate) const FETCH: AuthorityNeeds = needs("fetch_paid", "pay for a request", NEVER, ALONE);
+pub(crate) const SCHEDULE: AuthorityNeeds = needs("schedule", "change its schedule", ASKED, ASKED);
 // What it is there for is nobody's to say but its creator's and its own.
-const SOUL: AuthorityNeeds = needs("soul", "change what it thinks of itself", NEVER, ASKED);
-const GENESIS: AuthorityNeeds = needs("genesis", "change what it is there for", NEVER, ASKED);
+pub(crate) const SOUL: AuthorityNeeds =
+    needs("soul", "change what it thinks of itself", NEVER, ASKED);
+pub(crate) const GENESIS: AuthorityNeeds =
+    needs("genesis", "change what it is there for", NEVER, ASKED);
 // Else a stranger would beg in its name, or keep it from thinking well.
-const PLEAD: AuthorityNeeds = needs("plead", "ask for money", NEVER, ASKED);
-const ECONOMISE: AuthorityNeeds = needs("economise", "live cheaply", ASKED, ASKED);
-const SWITCH_MODEL: AuthorityNeeds = needs("model", "think with another model", ASKED, ASKED);
-const TOP_UP: AuthorityNeeds = needs("top_up", "buy credits", NEVER, ASKED);
-const RENT: AuthorityNeeds = needs("rent", "rent a machine", NEVER, ASKED);
-const END_MACHINE: AuthorityNeeds = needs("end_machine", "end a machine", NEVER, ASKED);
+pub(crate) const PLEAD: AuthorityNeeds = needs("plead", "ask for money", NEVER, ASKED);
+pub(crate) const ECONOMISE: AuthorityNeeds = needs("economise", "live cheaply", ASKED, ASKED);
+pub(crate) const SWITCH_MODEL: AuthorityNeeds =
+    needs("model", "think with another model", ASKED, ASKED);
+pub(crate) const TOP_UP: AuthorityNeeds = needs("top_up", "buy credits", NEVER, ASKED);
+pub(crate) const RENT: AuthorityNeeds = needs("rent", "rent a machine", NEVER, ASKED);
+pub(crate) const END_MACHINE: AuthorityNeeds = needs("end_machine", "end a machine", NEVER, ASKED);
 // The same again is what was decided before, whoever has been there since.
-const PUBLISH_AGAIN: AuthorityNeeds =
+pub(crate) const PUBLISH_AGAIN: AuthorityNeeds =
     needs("republish", "open a port again to everybody", ASKED, ALONE);
-const PUBLISH: AuthorityNeeds = needs("publish", "open a port to everybody", ASKED, ASKED);
+pub(crate) const PUBLISH: AuthorityNeeds =
+    needs("publish", "open a port to everybody", ASKED, ASKED);
 // What the creator asks for is done; its own wish the creator confirms.
-const TRANSFER: AuthorityNeeds = AuthorityNeeds {
+pub(crate) const TRANSFER: AuthorityNeeds = AuthorityNeeds {
     answering: [ALONE, ASKED, ASKED, NEVER, NEVER],
     ..needs("transfer", "give money away", NEVER, ASKED)
 };
@@ -106,37 +112,9 @@ pub const TABLE: [AuthorityNeeds; 20] = [
     TRANSFER,
 ];
 
-/// The row of an intent.
-fn row(intent: &Intent, facts: &Facts) -> AuthorityNeeds {
-    match intent {
-        Intent::Message { recipient, .. } if !facts.is_creator(recipient) => MESSAGE,
-        Intent::Message { .. }
-        | Intent::ReadPath { .. }
-        | Intent::Recall
-        | Intent::Sleep { .. }
-        | Intent::Observe => LOOK,
-        // In a turn that has read no others both may be done.
-        Intent::Exec { command, .. } if facts.heard > Label::Tool && deletes(command) => DELETE,
-        Intent::Exec { .. } => EXEC,
-        Intent::Egress { .. } => EGRESS,
-        Intent::WritePath { .. } => WRITE,
-        Intent::Remember { .. } => REMEMBER,
-        Intent::FetchPaid { .. } => FETCH,
-        Intent::Schedule { .. } => SCHEDULE,
-        Intent::ChangeSoul { .. } => SOUL,
-        Intent::ChangeGenesis { .. } => GENESIS,
-        Intent::Plead { .. } => PLEAD,
-        Intent::Economise => ECONOMISE,
-        Intent::SwitchModel { .. } => SWITCH_MODEL,
-        Intent::TopUp { .. } => TOP_UP,
-        Intent::Rent { .. } => RENT,
-        Intent::EndMachine { .. } => END_MACHINE,
-        // To close one harms nobody.
-        Intent::Publish { open: false, .. } => LOOK,
-        Intent::Publish { .. } if facts.published_before => PUBLISH_AGAIN,
-        Intent::Publish { .. } => PUBLISH,
-        Intent::Transfer { .. } => TRANSFER,
-    }
+/// Returns the row of an intent.
+fn row(intent: &Intent, facts: &Facts) -> &'static AuthorityNeeds {
+    (IntentProfile::of(intent).needs)(intent, facts)
 }
 
 impl AuthorityNeeds {
@@ -182,7 +160,7 @@ pub(super) const RULES: &[Rule] = &[
         sentence: "What only strangers have named is not used without the creator's approval.",
         lifted_by: LiftedBy::Creator,
         check: |intent, facts| {
-            for value in TargetValue::of(intent) {
+            for value in target_values(intent) {
                 let what = value.kind.name();
                 let origin = facts.origins.of(&value).ok_or(RuleError::Origin(what))?;
                 let is_known = facts.is_creator(&value.text);
@@ -203,7 +181,7 @@ pub(super) const RULES: &[Rule] = &[
         check: |intent, facts| {
             let Intent::Transfer { to, .. } = intent else { return Ok(None) };
             let mut known = facts.is_creator(to);
-            for value in TargetValue::of(intent) {
+            for value in target_values(intent) {
                 known |= facts.origins.of(&value) == Some(ValueOrigin::Creator);
             }
             let detail = || format!("No word of the creator names {}.", shown(to));

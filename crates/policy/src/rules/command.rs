@@ -12,8 +12,9 @@ use automaton_core::intent::Intent;
 
 use self::secrets::{is_own, is_runtime_file, reads_secrets};
 use self::whole::{code_takes_whole, takes_whole};
-use super::{IntentTarget, LiftedBy, Rule, RuleCheck, RuleFinding, RuleResult, shown, target};
+use super::{LiftedBy, Rule, RuleCheck, RuleFinding, RuleResult, shown};
 use crate::decision::{ReasonCode, RuleId};
+use crate::intents::{IntentProfile, IntentTarget};
 use crate::shell::find::read_find;
 use crate::shell::operands::read_operands;
 use crate::shell::{self, ShellCommand};
@@ -48,7 +49,9 @@ pub(super) const RULES: &[Rule] = &[
         sentence: "A command is a shell script that can be read to its end.",
         lifted_by: LiftedBy::Nobody,
         check: |intent, _| {
-            let Some(IntentTarget::Runs(command)) = target(intent) else { return Ok(None) };
+            let Some(IntentTarget::Runs(command)) = IntentProfile::of(intent).target else {
+                return Ok(None);
+            };
             Ok(shell::commands(command).err().map(|why| RuleFinding::Deny(format!("Here {why}."))))
         },
     },
@@ -110,14 +113,16 @@ const CHECKS: [fn(&ShellCommand, ScriptLocation) -> bool; 7] = [
 /// Whether none of these rules has anything against an intent. It reads a script once,
 /// where each rule would read it for itself.
 pub(super) fn none_objects(intent: &Intent) -> bool {
-    let Some(IntentTarget::Runs(command)) = target(intent) else { return true };
+    let Some(IntentTarget::Runs(command)) = IntentProfile::of(intent).target else { return true };
     shell::commands(command)
         .is_ok_and(|commands| CHECKS.iter().all(|check| culprit(&commands, *check).is_none()))
 }
 
 /// Refuses a script when one of its commands does what it should not.
 fn deny_each(intent: &Intent, does: fn(&ShellCommand, ScriptLocation) -> bool) -> RuleResult {
-    let Some(IntentTarget::Runs(command)) = target(intent) else { return Ok(None) };
+    let Some(IntentTarget::Runs(command)) = IntentProfile::of(intent).target else {
+        return Ok(None);
+    };
     let commands = shell::commands(command)?;
     Ok(culprit(&commands, does).map(|command| {
         RuleFinding::Deny(format!("This is not done: {}.", shown(&command.words.join(" "))))

@@ -5,9 +5,10 @@
 //! a disk may not regard it either. A path must never be judged by anything
 //! but its resolved names.
 
-use super::IntentTarget::{Reads, Writes};
-use super::{LiftedBy, Rule, deny_if, shown, target};
+use super::{LiftedBy, Rule, deny_if, shown};
 use crate::decision::{ReasonCode, RuleId};
+use crate::intents::IntentProfile;
+use crate::intents::IntentTarget::{Reads, Writes};
 use crate::shell::folder::{matches_glob, may_begin};
 
 /// Where the sandbox shows the workspace.
@@ -70,7 +71,9 @@ pub(super) const RULES: &[Rule] = &[
         sentence: "Files are named within the workspace, which is /root.",
         lifted_by: LiftedBy::Nobody,
         check: |intent, _| {
-            let Some(Reads(path) | Writes(path)) = target(intent) else { return Ok(None) };
+            let Some(Reads(path) | Writes(path)) = IntentProfile::of(intent).target else {
+                return Ok(None);
+            };
             let fault = names(path).err();
             deny_if(fault.is_some(), || {
                 let why = fault.map_or("", PathFault::words);
@@ -84,7 +87,7 @@ pub(super) const RULES: &[Rule] = &[
         sentence: "Files that hold keys or logins are not read.",
         lifted_by: LiftedBy::Nobody,
         check: |intent, _| {
-            let Some(Reads(path)) = target(intent) else { return Ok(None) };
+            let Some(Reads(path)) = IntentProfile::of(intent).target else { return Ok(None) };
             let secret = names(path).is_ok_and(|names| is_secret(&names) || is_inside(&names));
             deny_if(secret, || format!("The name of {} says that it holds some.", shown(path)))
         },
@@ -95,7 +98,7 @@ pub(super) const RULES: &[Rule] = &[
         sentence: "The runtime's own files lie outside the workspace and change through tools.",
         lifted_by: LiftedBy::Nobody,
         check: |intent, _| {
-            let Some(Writes(path)) = target(intent) else { return Ok(None) };
+            let Some(Writes(path)) = IntentProfile::of(intent).target else { return Ok(None) };
             let runtime = names(path).is_ok_and(|names| is_runtime(&names));
             deny_if(runtime, || format!("Writing {} would change nothing.", shown(path)))
         },
@@ -106,7 +109,7 @@ pub(super) const RULES: &[Rule] = &[
         sentence: "Files that other programs execute or obey unasked are not written directly.",
         lifted_by: LiftedBy::Nobody,
         check: |intent, _| {
-            let Some(Writes(path)) = target(intent) else { return Ok(None) };
+            let Some(Writes(path)) = IntentProfile::of(intent).target else { return Ok(None) };
             let executed = names(path).is_ok_and(|names| {
                 names.iter().any(|name| EXECUTED.contains(&name.to_ascii_lowercase().as_str()))
             });

@@ -223,7 +223,7 @@ async fn graded(
 /// The arguments of a call that fits its tool's schema.
 fn read(set: &ToolSet, offered: &[ToolSpec], call: &RawCall) -> Option<Value> {
     // silent-ok: a call that does not fit is counted as one.
-    set.parse_call(offered, call).ok().map(|parsed| parsed.arguments)
+    set.parse_call(offered, call).ok().map(|parsed| parsed.checked.arguments)
 }
 
 /// Returns true if an argument is the expected one.
