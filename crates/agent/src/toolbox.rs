@@ -52,7 +52,7 @@ impl Toolbox {
     /// Begins with these tools.
     ///
     /// # Errors
-    /// When two have the same name, or a schema cannot be used.
+    /// If two have the same name, or a schema cannot be used.
     pub fn new(tools: Vec<Arc<dyn Tool>>) -> Result<Self, ToolboxError> {
         Ok(Self { current: RwLock::new(Arc::new(ToolSet::new(tools)?)) })
     }
@@ -74,7 +74,7 @@ impl Toolbox {
     /// Adds a tool behind the others. The next turn has it; a running one does not.
     ///
     /// # Errors
-    /// When the name is taken, or the schema cannot be used; nothing is changed then.
+    /// If the name is taken, or the schema cannot be used; nothing is changed then.
     pub fn add(&self, tool: Arc<dyn Tool>) -> Result<(), ToolboxError> {
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
         *current = Arc::new(current.with(tool)?);
@@ -84,7 +84,7 @@ impl Toolbox {
     /// Removes a tool. A turn that runs keeps it to its end.
     ///
     /// # Errors
-    /// When there is no tool of this name.
+    /// If there is no tool of this name.
     pub fn remove(&self, name: &ToolName) -> Result<(), ToolboxError> {
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
         *current = Arc::new(current.without(name)?);
@@ -349,7 +349,7 @@ const FULL_LISTS: [FullList; 7] = [
 /// The circumstances of an agent that decide which tools it is offered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OfferRules {
-    /// Whether it has credits of its own.
+    /// True if it has credits of its own.
     pub has_money: bool,
     /// The hosts that its commands can reach, in words; nothing, where there are none.
     pub network: Option<String>,
@@ -378,11 +378,11 @@ pub(crate) struct TurnTools {
 pub(crate) struct OfferRequest<'a> {
     /// The model, with the window that its server really takes.
     pub(crate) model: &'a ModelInfo,
-    /// Whether it is as strong and as large as the model that usually thinks.
+    /// True if it is as strong and as large as the model that usually thinks.
     pub(crate) is_usual: bool,
     /// The family of tools that it has chosen, where it gets one at a time.
     pub(crate) family: Option<ToolFamily>,
-    /// Whether only the last credits are left.
+    /// True if only the last credits are left.
     pub(crate) is_critical: bool,
 }
 

@@ -77,17 +77,17 @@ pub struct FinishedCall {
     pub tool: String,
     /// The arguments as JSON text, as the model wrote them.
     pub arguments: String,
-    /// How it ended; always final.
+    /// The status in which it ended; always final.
     pub status: CallStatus,
-    /// What the model is told of it, with its origin.
+    /// The result that the model is told, with its origin.
     pub result: Labelled,
-    /// How long it ran; zero where it did not run.
+    /// The time that it ran; zero where it did not run.
     pub duration: Span,
     /// The exit code of the command that it ran to its end, if it ran one.
     pub exit_code: Option<i32>,
     /// The sleep that it asks for, if it does.
     pub sleep: Option<SleepRequest>,
-    /// Whether the runtime failed inside it, so that no later call of the turn may start.
+    /// True if the runtime failed inside it, so that no later call of the turn may start.
     pub fatal: bool,
 }
 
@@ -130,7 +130,7 @@ impl From<&CallRecord> for FinishedCall {
 /// A wish to sleep.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SleepRequest {
-    /// How long.
+    /// The length of the sleep.
     pub span: Span,
     /// The model's own words on why, for its next prompt.
     pub note: Option<String>,

@@ -39,16 +39,16 @@ pub(crate) enum AimedAt<'a> {
 /// Chooses the row of the authority table for an intent.
 type NeedsOf = fn(&Intent, &Facts) -> &'static AuthorityNeeds;
 
-/// What the rules know of a kind of intent.
+/// The properties of an intent that the rules look at.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct IntentProfile<'a> {
     /// The file or script that it touches, if it touches one.
     pub(crate) target: Option<IntentTarget<'a>>,
     /// The value that it is aimed at, if somebody may have named it.
     pub(crate) aimed_at: Option<AimedAt<'a>>,
-    /// Whether the words of the call leave the automaton, so that no secret may be among them.
+    /// True if the words of the call leave the automaton, so that no secret may be among them.
     pub(crate) leaves: bool,
-    /// Whether it may save an automaton with few credits, or costs it nothing.
+    /// True if it may save an automaton with few credits, or costs it nothing.
     pub(crate) keeps_alive: bool,
     /// The authority that it needs.
     pub(crate) needs: NeedsOf,
@@ -62,7 +62,7 @@ impl<'a> IntentProfile<'a> {
     }
 
     /// Describes an intent.
-    pub(crate) const fn of(intent: &'a Intent) -> Self {
+    pub(crate) const fn new(intent: &'a Intent) -> Self {
         match intent {
             Intent::Exec { command, .. } => Self {
                 target: Some(IntentTarget::Runs(command.as_str())),
@@ -161,7 +161,7 @@ fn publish_needs(intent: &Intent, facts: &Facts) -> &'static AuthorityNeeds {
 /// whose origin decides whether the creator is asked.
 #[must_use]
 pub fn target_values(intent: &Intent) -> Vec<TargetValue> {
-    let mut values = match IntentProfile::of(intent).aimed_at {
+    let mut values = match IntentProfile::new(intent).aimed_at {
         Some(AimedAt::Recipient(name)) => vec![TargetValue::recipient(name)],
         Some(AimedAt::Url(url)) => vec![TargetValue::url(url)],
         Some(AimedAt::Path(path)) => TargetValue::path(path).into_iter().collect(),

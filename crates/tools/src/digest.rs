@@ -29,9 +29,9 @@ pub struct CallDigest {
     pub kind: CallKind,
     /// The file, command, fact or message that the call was about.
     pub subject: String,
-    /// How a call that was done ended, where there is more to say; else empty.
+    /// The end of a call that was done, where there is more to say; else empty.
     pub end: String,
-    /// Whether a call that was done did not do what it was made for, such as a command that failed.
+    /// True if a call that was done did not do what it was made for, such as a command that failed.
     pub failed: bool,
 }
 

@@ -84,9 +84,9 @@ pub struct ToolProfile {
     pub requires: Requirement,
     /// The models that are offered it.
     pub audience: Audience,
-    /// Whether a model with a compact prompt is offered it from the start.
+    /// True if a model with a compact prompt is offered it from the start.
     pub in_compact_prompt: bool,
-    /// Whether it may be called in the critical tier, where only the last credits are left.
+    /// True if it may be called in the critical tier, where only the last credits are left.
     pub in_critical_tier: bool,
     /// The importance of its calls.
     pub class: WorkClass,
@@ -99,9 +99,9 @@ pub struct ToolProfile {
     /// The words that follow an argument of a call that was done, when history shortens it: where
     /// the rest can be read.
     pub shortened_note: Option<&'static str>,
-    /// Whether its calls leave a command running after the turn.
+    /// True if its calls leave a command running after the turn.
     pub leaves_command_running: bool,
-    /// Whether an event of its own shows the text that its call sends.
+    /// True if an event of its own shows the text that its call sends.
     pub sends_message: bool,
 }
 

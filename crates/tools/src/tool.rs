@@ -102,7 +102,7 @@ pub struct ToolOutput {
     pub text: Labelled,
     /// What happens next.
     pub after: TurnContinuation,
-    /// How the command ended, where the call ran one to its end.
+    /// The exit status of the command, where the call ran one to its end.
     pub exit: Option<ExitStatus>,
 }
 

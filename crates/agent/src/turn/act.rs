@@ -33,7 +33,7 @@ pub(super) struct ExecutedTurn {
     pub(super) judged: JudgedTurn,
     /// The calls that were allowed, as they ended, in order.
     pub(super) ended: Vec<FinishedCall>,
-    /// How many of these ends are stored.
+    /// The number of these ends that are stored.
     pub(super) stored: usize,
 }
 

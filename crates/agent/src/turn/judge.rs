@@ -49,7 +49,7 @@ const TOO_MANY: &str = "too many calls in one turn. Make it in the next turn.";
 /// Why a call of the last turn was skipped.
 const LAST_TURN: &str = "this was the last turn of the wake, which has no tools.";
 
-/// What became of one call.
+/// The ruling on one call.
 pub(super) struct CallRuling {
     /// Its number in its turn, from 1.
     pub(super) place: u32,
@@ -231,7 +231,8 @@ async fn rule(
             let question = question(ctx, claimed, &judged.tool, (&decision, &parsed.checked));
             let reason = explain::to_model(&spec.name, &decision);
             let judged = JudgedCall { question, ..judged };
-            CallRuling::settled(place, judged, CallStatus::Refused, &reason)
+            let settled = CallRuling::settled(place, judged, CallStatus::Refused, &reason);
+            CallRuling { tool: spec.name.to_string(), ..settled }
         }
     })
 }

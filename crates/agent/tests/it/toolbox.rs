@@ -20,7 +20,7 @@ struct Tinkerer {
     toolbox: Arc<Toolbox>,
     brain: Arc<Brain>,
     events: Mutex<Vec<Event>>,
-    /// Whether the bell was offered, for each question.
+    /// True for each question with which the bell was offered.
     offered: Mutex<Vec<bool>>,
 }
 

@@ -114,7 +114,7 @@ pub const TABLE: [AuthorityNeeds; 20] = [
 
 /// Returns the row of an intent.
 fn row(intent: &Intent, facts: &Facts) -> &'static AuthorityNeeds {
-    (IntentProfile::of(intent).needs)(intent, facts)
+    (IntentProfile::new(intent).needs)(intent, facts)
 }
 
 impl AuthorityNeeds {

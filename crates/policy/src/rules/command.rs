@@ -49,7 +49,7 @@ pub(super) const RULES: &[Rule] = &[
         sentence: "A command is a shell script that can be read to its end.",
         lifted_by: LiftedBy::Nobody,
         check: |intent, _| {
-            let Some(IntentTarget::Runs(command)) = IntentProfile::of(intent).target else {
+            let Some(IntentTarget::Runs(command)) = IntentProfile::new(intent).target else {
                 return Ok(None);
             };
             Ok(shell::commands(command).err().map(|why| RuleFinding::Deny(format!("Here {why}."))))
@@ -113,14 +113,14 @@ const CHECKS: [fn(&ShellCommand, ScriptLocation) -> bool; 7] = [
 /// Whether none of these rules has anything against an intent. It reads a script once,
 /// where each rule would read it for itself.
 pub(super) fn none_objects(intent: &Intent) -> bool {
-    let Some(IntentTarget::Runs(command)) = IntentProfile::of(intent).target else { return true };
+    let Some(IntentTarget::Runs(command)) = IntentProfile::new(intent).target else { return true };
     shell::commands(command)
         .is_ok_and(|commands| CHECKS.iter().all(|check| culprit(&commands, *check).is_none()))
 }
 
 /// Refuses a script when one of its commands does what it should not.
 fn deny_each(intent: &Intent, does: fn(&ShellCommand, ScriptLocation) -> bool) -> RuleResult {
-    let Some(IntentTarget::Runs(command)) = IntentProfile::of(intent).target else {
+    let Some(IntentTarget::Runs(command)) = IntentProfile::new(intent).target else {
         return Ok(None);
     };
     let commands = shell::commands(command)?;

@@ -14,7 +14,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
     sentence: "Keys, seed phrases and tokens are in no message, request or command.",
     lifted_by: LiftedBy::Nobody,
     check: |intent, facts| {
-        let leaves = IntentProfile::of(intent).leaves;
+        let leaves = IntentProfile::new(intent).leaves;
         deny_if(leaves && !facts.secrets.is_empty(), || {
             let kinds: Vec<&str> = facts.secrets.iter().map(|kind| kind.name()).collect();
             format!("This call holds one ({}).", kinds.join(", "))

@@ -71,7 +71,7 @@ pub(super) const RULES: &[Rule] = &[
         sentence: "Files are named within the workspace, which is /root.",
         lifted_by: LiftedBy::Nobody,
         check: |intent, _| {
-            let Some(Reads(path) | Writes(path)) = IntentProfile::of(intent).target else {
+            let Some(Reads(path) | Writes(path)) = IntentProfile::new(intent).target else {
                 return Ok(None);
             };
             let fault = names(path).err();
@@ -87,7 +87,7 @@ pub(super) const RULES: &[Rule] = &[
         sentence: "Files that hold keys or logins are not read.",
         lifted_by: LiftedBy::Nobody,
         check: |intent, _| {
-            let Some(Reads(path)) = IntentProfile::of(intent).target else { return Ok(None) };
+            let Some(Reads(path)) = IntentProfile::new(intent).target else { return Ok(None) };
             let secret = names(path).is_ok_and(|names| is_secret(&names) || is_inside(&names));
             deny_if(secret, || format!("The name of {} says that it holds some.", shown(path)))
         },
@@ -98,7 +98,7 @@ pub(super) const RULES: &[Rule] = &[
         sentence: "The runtime's own files lie outside the workspace and change through tools.",
         lifted_by: LiftedBy::Nobody,
         check: |intent, _| {
-            let Some(Writes(path)) = IntentProfile::of(intent).target else { return Ok(None) };
+            let Some(Writes(path)) = IntentProfile::new(intent).target else { return Ok(None) };
             let runtime = names(path).is_ok_and(|names| is_runtime(&names));
             deny_if(runtime, || format!("Writing {} would change nothing.", shown(path)))
         },
@@ -109,7 +109,7 @@ pub(super) const RULES: &[Rule] = &[
         sentence: "Files that other programs execute or obey unasked are not written directly.",
         lifted_by: LiftedBy::Nobody,
         check: |intent, _| {
-            let Some(Writes(path)) = IntentProfile::of(intent).target else { return Ok(None) };
+            let Some(Writes(path)) = IntentProfile::new(intent).target else { return Ok(None) };
             let executed = names(path).is_ok_and(|names| {
                 names.iter().any(|name| EXECUTED.contains(&name.to_ascii_lowercase().as_str()))
             });

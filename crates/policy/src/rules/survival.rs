@@ -14,7 +14,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
     lifted_by: LiftedBy::Creator,
     check: |intent, facts| {
         let is_last = facts.tier.is_some_and(|tier| tier.is_last());
-        deny_if(is_last && !IntentProfile::of(intent).keeps_alive, || {
+        deny_if(is_last && !IntentProfile::new(intent).keeps_alive, || {
             "The credits are nearly gone.".to_owned()
         })
     },

@@ -121,7 +121,9 @@ impl Steps for Store {
         duration: Span,
     ) -> Result<(), StoreError> {
         let ended = FinishedCall::by_runtime(call, status, "");
-        self.step_calls(vec![FinishedCall { result, duration, ..ended }], None).await
+        let exit_code = (status == CallStatus::Done).then_some(3);
+        let ended = FinishedCall { result, duration, exit_code, ..ended };
+        self.step_calls(vec![ended], None).await
     }
 
     async fn commit_turn(&self, turn: TurnId) -> Result<Option<OutgoingMessage>, StoreError> {

@@ -36,6 +36,7 @@ async fn a_turn_is_read_back_as_it_was() {
         [(one.id, CallStatus::Done, Some(result)), (two.id, CallStatus::Refused, two.result)];
     assert_eq!(told, expected);
     assert_eq!(record.calls[0].duration, Some(span.into()));
+    assert_eq!(record.calls[0].exit_code, Some(3));
     assert_eq!(world.store.life().await.unwrap().turns, 1, "committing twice counts once");
 
     let reader = world.reader();
