@@ -15,8 +15,8 @@ use automaton_inference::{
     CallFault, CheckedCall, Checker, FaultKind, InferenceError, ModelInfo, ModelPrices, RawCall,
 };
 use automaton_tools::{
-    Audience, CallDigest, FamilyMembership, PreparedCall, Requirement, Tool, ToolFamily, WorkClass,
-    chosen_family, list,
+    CallDigest, FamilyMembership, PreparedCall, Requirement, Tool, ToolAudience, ToolFamily,
+    WorkClass, chosen_family, list,
 };
 
 use crate::prompt;
@@ -268,7 +268,7 @@ impl ToolSet {
                 Requirement::Money => list.has_money,
                 Requirement::ModelChoice => list.has_choice,
             };
-            let has_room = list.is_roomy || profile.audience != Audience::Roomy;
+            let has_room = list.is_roomy || profile.audience != ToolAudience::Roomy;
             profile.is_in_full_list() && has_means && has_room
         })
     }
@@ -278,7 +278,7 @@ impl ToolSet {
     fn simple_list(&self) -> Vec<ToolSpec> {
         let mut tools = self.specs_where(|tool| {
             let profile = tool.profile();
-            let is_simple = profile.audience == Audience::Everyone;
+            let is_simple = profile.audience == ToolAudience::Everyone;
             profile.is_in_full_list() && is_simple && profile.requires == Requirement::Nothing
         });
         tools.extend(self.specs_where(|tool| tool.profile().family == FamilyMembership::Chooser));

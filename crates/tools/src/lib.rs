@@ -28,6 +28,8 @@ mod testing;
 pub use arguments::secrets_in;
 pub use digest::{CallDigest, CallKind};
 pub use error::{ArgumentError, HandleError, ToolError};
-pub use profile::{Audience, FamilyMembership, Requirement, ToolFamily, ToolProfile, WorkClass};
+pub use profile::{
+    FamilyMembership, Requirement, ToolAudience, ToolFamily, ToolProfile, WorkClass,
+};
 pub use survival::choose_tools::chosen_family;
 pub use tool::{PreparedCall, Tool, ToolOutput, TurnContinuation};

@@ -53,7 +53,7 @@ pub enum Requirement {
 
 /// The models that are offered a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Audience {
+pub enum ToolAudience {
     /// All models.
     Everyone,
     /// All models but weak ones.
@@ -83,7 +83,7 @@ pub struct ToolProfile {
     /// The means that it needs.
     pub requires: Requirement,
     /// The models that are offered it.
-    pub audience: Audience,
+    pub audience: ToolAudience,
     /// True if a model with a compact prompt is offered it from the start.
     pub in_compact_prompt: bool,
     /// True if it may be called in the critical tier, where only the last credits are left.
@@ -113,7 +113,7 @@ impl ToolProfile {
         Self {
             family: FamilyMembership::One(family),
             requires: Requirement::Nothing,
-            audience: Audience::Everyone,
+            audience: ToolAudience::Everyone,
             in_compact_prompt: false,
             in_critical_tier: true,
             class: WorkClass::Maintenance,

@@ -1,6 +1,5 @@
 //! What calls say is packed where it is long, and comes back whole.
 
-use automaton_core::intent::Intent;
 use automaton_core::origin::{TargetValue, ValueOrigin};
 use automaton_core::record::CallStatus;
 use automaton_core::time::Span;

@@ -1,7 +1,7 @@
 //! What holds for every tool of the list.
 
 use super::*;
-use crate::profile::{Audience, Requirement};
+use crate::profile::{Requirement, ToolAudience};
 use crate::testing::judged;
 use automaton_core::intent::Intentional;
 use automaton_core::tool::{Effect, Risk};
@@ -117,7 +117,7 @@ fn every_schema_is_plain_bounded_and_short() {
             assert!(bounded.is_some(), "{}.{name} has no bound", spec.name);
         }
         let profile = find(spec.name.as_str()).unwrap().profile();
-        if profile.requires == Requirement::Nothing && profile.audience == Audience::Everyone {
+        if profile.requires == Requirement::Nothing && profile.audience == ToolAudience::Everyone {
             size += text.len() + spec.description.len();
         }
     }

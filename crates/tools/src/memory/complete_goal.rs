@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::{changeable, new_memory, stores};
 use crate::context::ToolContext;
 use crate::error::ToolError;
-use crate::profile::{Audience, ToolFamily, ToolProfile, WorkClass};
+use crate::profile::{ToolAudience, ToolFamily, ToolProfile, WorkClass};
 use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
 
 pub(crate) static TOOL: Builtin<CompleteGoal> = Builtin::new(ToolMetadata {
@@ -20,7 +20,7 @@ pub(crate) static TOOL: Builtin<CompleteGoal> = Builtin::new(ToolMetadata {
     risk: Risk::Safe,
     effect: Effect::Mutates,
     profile: ToolProfile {
-        audience: Audience::Roomy,
+        audience: ToolAudience::Roomy,
         class: WorkClass::Productive,
         ..ToolProfile::new(ToolFamily::Memory)
     },

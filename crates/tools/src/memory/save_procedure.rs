@@ -12,7 +12,7 @@ use serde::Deserialize;
 use super::{new_memory, store, stores, told};
 use crate::context::ToolContext;
 use crate::error::ToolError;
-use crate::profile::{Audience, ToolFamily, ToolProfile, WorkClass};
+use crate::profile::{ToolAudience, ToolFamily, ToolProfile, WorkClass};
 use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
 
 pub(crate) static TOOL: Builtin<SaveProcedure> = Builtin::new(ToolMetadata {
@@ -22,7 +22,7 @@ pub(crate) static TOOL: Builtin<SaveProcedure> = Builtin::new(ToolMetadata {
     risk: Risk::Safe,
     effect: Effect::Mutates,
     profile: ToolProfile {
-        audience: Audience::Roomy,
+        audience: ToolAudience::Roomy,
         class: WorkClass::Productive,
         ..ToolProfile::new(ToolFamily::Memory)
     },

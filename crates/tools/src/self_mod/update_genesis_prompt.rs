@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use crate::context::ToolContext;
 use crate::error::ToolError;
-use crate::profile::{Audience, ToolFamily, ToolProfile, WorkClass};
+use crate::profile::{ToolAudience, ToolFamily, ToolProfile, WorkClass};
 use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
 
 pub(crate) static TOOL: Builtin<UpdateGenesisPrompt> = Builtin::new(ToolMetadata {
@@ -21,7 +21,7 @@ pub(crate) static TOOL: Builtin<UpdateGenesisPrompt> = Builtin::new(ToolMetadata
     risk: Risk::Dangerous,
     effect: Effect::Mutates,
     profile: ToolProfile {
-        audience: Audience::Roomy,
+        audience: ToolAudience::Roomy,
         in_critical_tier: false,
         class: WorkClass::Strategic,
         ..ToolProfile::new(ToolFamily::Life)

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use crate::context::ToolContext;
 use crate::digest::written_file;
 use crate::error::ToolError;
-use crate::profile::{Audience, ToolFamily, ToolProfile, WorkClass};
+use crate::profile::{ToolAudience, ToolFamily, ToolProfile, WorkClass};
 use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
 
 /// The largest file that is edited, and that may come of it, in bytes: as much as the policy
@@ -27,7 +27,7 @@ pub(crate) static TOOL: Builtin<EditFile> = Builtin::new(ToolMetadata {
     risk: Risk::Caution,
     effect: Effect::Mutates,
     profile: ToolProfile {
-        audience: Audience::Strong,
+        audience: ToolAudience::Strong,
         in_critical_tier: false,
         class: WorkClass::Productive,
         shortened_note: Some(": `read_file` shows the file"),

@@ -15,7 +15,7 @@ use serde::Deserialize;
 use crate::context::ToolContext;
 use crate::digest::read_path;
 use crate::error::ToolError;
-use crate::profile::{Audience, ToolFamily, ToolProfile};
+use crate::profile::{ToolAudience, ToolFamily, ToolProfile};
 use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
 
 /// Folders of what programs made, of which only the name is told where they are not named.
@@ -39,7 +39,7 @@ pub(crate) static TOOL: Builtin<ListFiles> = Builtin::new(ToolMetadata {
     category: ToolCategory::Vm,
     risk: Risk::Safe,
     effect: Effect::Observes,
-    profile: ToolProfile { audience: Audience::Strong, ..ToolProfile::new(ToolFamily::Files) },
+    profile: ToolProfile { audience: ToolAudience::Strong, ..ToolProfile::new(ToolFamily::Files) },
 })
 .with_digest(read_path);
 

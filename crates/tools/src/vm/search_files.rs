@@ -22,7 +22,7 @@ use super::list_files::{is_runtimes, listed, looking};
 use crate::context::ToolContext;
 use crate::digest::{CallDigest, CallKind, argument, path};
 use crate::error::ToolError;
-use crate::profile::{Audience, ToolFamily, ToolProfile};
+use crate::profile::{ToolAudience, ToolFamily, ToolProfile};
 use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
 
 /// Levels of folders that are searched.
@@ -54,7 +54,7 @@ pub(crate) static TOOL: Builtin<SearchFiles> = Builtin::new(ToolMetadata {
     risk: Risk::Safe,
     effect: Effect::Observes,
     profile: ToolProfile {
-        audience: Audience::Strong,
+        audience: ToolAudience::Strong,
         ..ToolProfile::new(ToolFamily::Files)
     },
 })

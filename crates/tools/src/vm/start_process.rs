@@ -13,7 +13,7 @@ use serde::Deserialize;
 use crate::context::ToolContext;
 use crate::digest::{CallDigest, CallKind, argument};
 use crate::error::ToolError;
-use crate::profile::{Audience, ToolFamily, ToolProfile, WorkClass};
+use crate::profile::{ToolAudience, ToolFamily, ToolProfile, WorkClass};
 use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
 
 pub(crate) static TOOL: Builtin<StartProcess> = Builtin::new(ToolMetadata {
@@ -24,7 +24,7 @@ pub(crate) static TOOL: Builtin<StartProcess> = Builtin::new(ToolMetadata {
     risk: Risk::Caution,
     effect: Effect::Mutates,
     profile: ToolProfile {
-        audience: Audience::Strong,
+        audience: ToolAudience::Strong,
         in_critical_tier: false,
         class: WorkClass::Productive,
         leaves_command_running: true,

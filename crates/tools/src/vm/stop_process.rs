@@ -12,7 +12,7 @@ use serde::Deserialize;
 use super::read_process::told;
 use crate::context::ToolContext;
 use crate::error::ToolError;
-use crate::profile::{Audience, ToolFamily, ToolProfile};
+use crate::profile::{ToolAudience, ToolFamily, ToolProfile};
 use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
 
 /// How long the end of a process is waited for.
@@ -25,7 +25,7 @@ pub(crate) static TOOL: Builtin<StopProcess> = Builtin::new(ToolMetadata {
     risk: Risk::Safe,
     effect: Effect::Mutates,
     profile: ToolProfile {
-        audience: Audience::Strong,
+        audience: ToolAudience::Strong,
         in_critical_tier: false,
         ..ToolProfile::new(ToolFamily::Commands)
     },
