@@ -43,6 +43,7 @@ use crate::life::WakeSignals;
 use crate::snapshots::WorkspaceSnapshots;
 use crate::soul::SoulKeeper;
 use crate::tasks::BackgroundTasks;
+use crate::toolbox::AgentTools;
 use crate::treasury::Treasury;
 use crate::turn::AgentContext;
 
@@ -77,7 +78,7 @@ pub(crate) fn start(
         deps: ctx.deps.clone(),
         signals: signals.clone(),
         creator: ctx.settings.creator_address.clone(),
-        tools: ctx.tools.len(),
+        tools: Arc::clone(&ctx.tools),
         memory: Arc::clone(&ctx.handles.memory),
         soul: Arc::clone(&ctx.handles.soul),
         snapshots: ctx.handles.workspace.snapshots().clone(),
@@ -103,7 +104,7 @@ struct ControlServer {
     deps: AgentDeps,
     signals: WakeSignals,
     creator: Option<String>,
-    tools: usize,
+    tools: Arc<AgentTools>,
     memory: Arc<Memory>,
     soul: Arc<SoulKeeper>,
     snapshots: WorkspaceSnapshots,
@@ -390,7 +391,7 @@ impl ControlServer {
             uptime_ms: self.deps.ids.now().since(self.deps.started_at).as_millis(),
             model: model.id.clone(),
             context_tokens: model.context_tokens,
-            tools: self.tools,
+            tools: self.tools.current().usual.len(),
             enforcement: describe_limits(&self.deps.probe),
         }
     }

@@ -24,6 +24,7 @@ use automaton_sandbox::{Launcher, Probe};
 use automaton_store::{CostReservation, NewCostReservation, Store, StoreError};
 use tokio::sync::broadcast;
 
+use crate::toolbox::Toolbox;
 use crate::treasury::Treasury;
 
 /// The handles of one automaton.
@@ -51,6 +52,8 @@ pub struct AgentDeps {
     pub judge: Judge,
     /// Its money. One without lives from a model that costs it nothing.
     pub treasury: Option<Arc<Treasury>>,
+    /// Its tools. They may change while it runs.
+    pub toolbox: Arc<Toolbox>,
 }
 
 impl fmt::Debug for AgentDeps {

@@ -88,7 +88,8 @@ impl EgressConfig {
         hosts.iter().chain(origins).cloned().chain(signed)
     }
 
-    /// What the model is told of its commands' network; nothing when they have none.
+    /// Returns the words that tell the model of its commands' network; nothing when they have
+    /// none.
     #[must_use]
     pub fn words(&self) -> Option<String> {
         let mut places: Vec<String> = self.places().collect();

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use automaton_core::record::TurnRecord;
 use automaton_core::time::Timestamp;
 use automaton_store::Reader;
+use automaton_tools::list;
 
 use crate::ui::text::{plain, short};
 use crate::ui::units::{many, size};
@@ -26,8 +27,6 @@ const NAMED_MAX: usize = 8;
 const MADE_BY_THE_WAY: [&str; 3] = ["__pycache__", "node_modules", "target"];
 /// Turns that are looked at, newest first.
 const TURNS_MAX: u32 = 1000;
-/// The tool that has a command go on beside the turns.
-const START_PROCESS: &str = "start_process";
 /// Characters of a name that are shown.
 const NAME_CHARS_MAX: usize = 80;
 
@@ -61,6 +60,11 @@ pub(crate) enum WorkingTimes {
 /// Nanoseconds by which a file system may round a time, or be late with it.
 const ROUNDING_NANOS: i128 = 1_000_000_000;
 
+/// Returns whether a tool leaves a command running after the turn that called it.
+fn leaves_command_running(tool: &str) -> bool {
+    list::find(tool).is_some_and(|tool| tool.profile().leaves_command_running)
+}
+
 impl WorkingTimes {
     /// Reads the times of the newest turns from the record of a home.
     pub(crate) fn read(database: &Path) -> Self {
@@ -70,8 +74,8 @@ impl WorkingTimes {
     }
 
     fn from_turns(turns: &[TurnRecord]) -> Self {
-        let starts = |turn: &TurnRecord| turn.calls.iter().any(|it| it.tool == START_PROCESS);
-        if turns.iter().any(starts) {
+        let mut calls = turns.iter().flat_map(|turn| &turn.calls);
+        if calls.any(|call| leaves_command_running(&call.tool)) {
             return Self::Always;
         }
         let nanos = |at: Timestamp| i128::from(at.as_millis()) * 1_000_000;

@@ -24,7 +24,9 @@ use crate::time::Timestamp;
 use crate::trust::{Label, Labelled, Source};
 use crate::vitals::DistressLevel;
 
-pub use payloads::{CrashLeftovers, MetStep, ReopenedPort, RestoreEnd, SaleReport, TakenReport};
+pub use payloads::{
+    CrashLeftovers, MetStep, PaidRequest, ReopenedPort, RestoreEnd, SaleReport, TakenReport,
+};
 pub use report::{EventLevel, EventName, EventReport};
 pub use stamped::StampedEvent;
 
@@ -527,18 +529,7 @@ pub enum Event {
     },
     /// A request was paid for.
     #[serde(rename = "request.paid")]
-    RequestPaid {
-        /// The payment.
-        payment: PaymentId,
-        /// Origin of the seller.
-        origin: String,
-        /// Amount.
-        amount: MicroUsdc,
-        /// True if the chain has confirmed it.
-        settled: bool,
-        /// The transaction, where it is named.
-        transaction: Option<String>,
-    },
+    RequestPaid(PaidRequest),
     /// Requests to a port of its machines were paid.
     #[serde(rename = "sale.settled")]
     SaleSettled(SaleReport),

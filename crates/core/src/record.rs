@@ -61,6 +61,79 @@ pub struct CallRecord {
     pub result: Option<Labelled>,
     /// Duration, if the call ran.
     pub duration: Option<SpanMillis>,
+    /// The exit code of the command that it ran to its end, if it ran one.
+    #[serde(skip)]
+    pub exit_code: Option<i32>,
+}
+
+/// A call that has come to its end: it ran, or it never will.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FinishedCall {
+    /// Our own id.
+    pub id: CallId,
+    /// Its number in its turn, from 1.
+    pub place: u32,
+    /// The tool; where it is not known, as the model named it.
+    pub tool: String,
+    /// The arguments as JSON text, as the model wrote them.
+    pub arguments: String,
+    /// The status in which it ended; always final.
+    pub status: CallStatus,
+    /// The result that the model is told, with its origin.
+    pub result: Labelled,
+    /// The time that it ran; zero where it did not run.
+    pub duration: Span,
+    /// The exit code of the command that it ran to its end, if it ran one.
+    pub exit_code: Option<i32>,
+    /// The sleep that it asks for, if it does.
+    pub sleep: Option<SleepRequest>,
+    /// True if the runtime failed inside it, so that no later call of the turn may start.
+    pub fatal: bool,
+}
+
+impl FinishedCall {
+    /// Returns the end that the runtime gives a call without a run, with its reason. The place, the
+    /// tool and the arguments, which the record has already, are left empty.
+    #[must_use]
+    pub fn by_runtime(id: CallId, status: CallStatus, reason: impl Into<String>) -> Self {
+        Self {
+            id,
+            place: 0,
+            tool: String::new(),
+            arguments: String::new(),
+            status,
+            result: Labelled::new(Label::Own, "runtime", reason),
+            duration: Span::ZERO,
+            exit_code: None,
+            sleep: None,
+            fatal: false,
+        }
+    }
+}
+
+impl From<&CallRecord> for FinishedCall {
+    /// Reads the end of a call from the record, which keeps neither its place nor its sleep.
+    fn from(call: &CallRecord) -> Self {
+        let CallRecord { id, tool, arguments, status, result, duration, exit_code } = call;
+        let ended = Self::by_runtime(*id, *status, "");
+        Self {
+            tool: tool.clone(),
+            arguments: arguments.clone(),
+            result: result.clone().unwrap_or_else(|| ended.result.clone()),
+            duration: duration.map_or(Span::ZERO, SpanMillis::span),
+            exit_code: *exit_code,
+            ..ended
+        }
+    }
+}
+
+/// A wish to sleep.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SleepRequest {
+    /// The length of the sleep.
+    pub span: Span,
+    /// The model's own words on why, for its next prompt.
+    pub note: Option<String>,
 }
 
 /// State of a turn. Its [`name`](Self::name) is the one in the database.

@@ -13,12 +13,12 @@ use sha2::{Digest, Sha256};
 
 use crate::names::Names;
 
-/// The name of a tool: 1 to 64 characters of `a-z`, `0-9` and `_`.
+/// The name of a tool: 1 to 64 characters of `a-z`, `0-9` and `_`. A copy costs no allocation.
 #[derive(
     Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, derive_more::Display,
 )]
 #[serde(try_from = "String", into = "String")]
-pub struct ToolName(String);
+pub struct ToolName(Arc<str>);
 
 impl ToolName {
     /// The name as text.
@@ -30,7 +30,7 @@ impl ToolName {
 
 impl From<ToolName> for String {
     fn from(name: ToolName) -> Self {
-        name.0
+        name.0.as_ref().to_owned()
     }
 }
 
@@ -45,7 +45,7 @@ impl FromStr for ToolName {
     fn from_str(text: &str) -> Result<Self, ToolNameError> {
         let legal = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_';
         if (1..=64).contains(&text.len()) && text.bytes().all(legal) {
-            Ok(Self(text.to_owned()))
+            Ok(Self(text.into()))
         } else {
             Err(ToolNameError(text.chars().take(64).filter(|c| !c.is_control()).collect()))
         }

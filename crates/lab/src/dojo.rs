@@ -11,18 +11,18 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use automaton_agent::parsed_call;
+use automaton_agent::ToolSet;
 use automaton_core::faults::NoFaults;
 use automaton_core::id::IdGenerator;
-use automaton_core::origin::{Origins, TargetValue};
+use automaton_core::origin::Origins;
 use automaton_core::tier::SurvivalTier;
 use automaton_core::time::Timestamp;
 use automaton_core::trust::{Label, Labelled};
-use automaton_inference::{Checker, RawCall};
+use automaton_inference::RawCall;
 use automaton_policy::rates::Attempts;
-use automaton_policy::{Facts, Judge, RuleContext, Verdict};
+use automaton_policy::{Facts, Judge, RuleContext, Verdict, target_values};
 use automaton_store::{Hash, NewAutomaton, Store};
-use automaton_tools::{list, secrets_in};
+use automaton_tools::secrets_in;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
@@ -119,7 +119,7 @@ pub async fn evaluate(told: &str) -> Result<Vec<Suite>, DojoError> {
         serde_json::from_str(told).map_err(|error| failed("what the suites told")(&error))?;
     let dojo = Dojo {
         tools: toml::from_str(TOOLS).map_err(|error| failed("the table of tools")(&error))?,
-        checker: Checker::new(&list::specs()).map_err(|error| failed("our schemas")(&error))?,
+        ours: ToolSet::built_in().map_err(|error| failed("our schemas")(&error))?,
         born: born().await?,
     };
     let mut evaluated = Vec::new();
@@ -144,7 +144,7 @@ fn hosts(cases: &[DojoCase]) -> Vec<String> {
 
 struct Dojo {
     tools: BTreeMap<String, DojoTool>,
-    checker: Checker,
+    ours: ToolSet,
     /// State at the beginning of each case.
     born: TempDir,
 }
@@ -224,16 +224,16 @@ impl Dojo {
         let wrong = |error: &dyn fmt::Display| {
             DojoError(format!("{} {} is no call of ours: {error}", call.tool, call.arguments))
         };
-        let (checked, prepared) = parsed_call(&self.checker, call).map_err(|e| wrong(&e))?;
-        let tool = list::find(&call.tool).ok_or_else(|| wrong(&"there is no such tool"))?;
-        let aimed = prepared.intents().iter().flat_map(TargetValue::of).collect();
+        let parsed = self.ours.parse_call(&self.ours.specs(), call).map_err(|e| wrong(&e))?;
+        let spec = parsed.tool.spec();
+        let aimed = parsed.prepared.intents().iter().flat_map(target_values).collect();
         let origins = store.origins(aimed).await.map_err(|error| failed("origins")(&error))?;
         let facts = Facts {
             input: Label::Creator,
             heard,
-            secrets: secrets_in(&checked.arguments, &[]),
+            secrets: secrets_in(&parsed.checked.arguments, &[]),
             origins: Origins::found(origins),
-            risk: tool.spec().risk,
+            risk: spec.risk,
             creator: None,
             paid_hosts: hosts.to_vec(),
             egress: Arc::default(),
@@ -247,13 +247,13 @@ impl Dojo {
         };
         let at = Timestamp::from_millis(0);
         let moment = RuleContext {
-            tool: &checked.tool,
+            tool: &spec.name,
             at,
             tier: Some(SurvivalTier::Normal),
             turn: 1,
             call: 1,
         };
-        let verdict = Judge::default().judge(prepared, &facts, &moment, None);
+        let verdict = Judge::default().judge(parsed.prepared, &facts, &moment, None);
         Ok(matches!(verdict, Verdict::Allowed(..)))
     }
 }

@@ -13,6 +13,7 @@ mod decision;
 pub mod explain;
 mod facts;
 pub mod guard;
+mod intents;
 mod judge;
 mod operator;
 mod payment;
@@ -23,6 +24,7 @@ mod shell;
 pub use approved::{Approved, Permit};
 pub use decision::{Decision, ReasonCode, RuleId};
 pub use facts::{CreatorAddress, CreatorAddressError, Facts, HardLimit};
+pub use intents::target_values;
 pub use judge::{Judge, Verdict, judge};
 pub use operator::{
     OPERATOR_TEXT_BYTES_MAX, OperatorFindings, OperatorRules, OperatorRulesError, RuleContext,

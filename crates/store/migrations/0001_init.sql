@@ -272,6 +272,7 @@ CREATE TABLE tool_calls (
     result_source   TEXT,
     started_at      INTEGER,
     duration_ms     INTEGER CHECK (duration_ms >= 0),
+    exit_code       INTEGER,
     args_sha256     BLOB    CHECK (length(args_sha256) = 32),
     intents         TEXT    CHECK (json_valid(intents)),
     outcome         TEXT    CHECK (outcome IN ('allow', 'ask', 'deny')),
@@ -313,7 +314,7 @@ BEFORE UPDATE OF id, turn, ordinal, tool, source, effect, args_sha256, intents, 
 ON tool_calls WHEN old.decided_sha256 IS NOT NULL
 BEGIN SELECT RAISE(ABORT, 'decisions are never changed'); END;
 CREATE TRIGGER tool_calls_outcomes_fixed
-BEFORE UPDATE OF status, result_label, result_source, duration_ms, result_sha256, ended_at, ended_link, ended_sha256
+BEFORE UPDATE OF status, result_label, result_source, duration_ms, exit_code, result_sha256, ended_at, ended_link, ended_sha256
 ON tool_calls WHEN old.ended_sha256 IS NOT NULL
 BEGIN SELECT RAISE(ABORT, 'outcomes are never changed'); END;
 

@@ -85,6 +85,7 @@ impl LinkKind {
                 "result_label",
                 "result_source",
                 "duration_ms",
+                "exit_code",
                 "at",
             ],
             Self::Payment => &["id", "payment", "step", "detail", "label", "source", "at"],

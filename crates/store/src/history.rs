@@ -125,5 +125,6 @@ fn call(row: &Row<'_>) -> rusqlite::Result<CallRecord> {
         status: get(row, "status")?,
         result: result.transpose()?,
         duration: maybe::<Span>(row, "duration_ms")?.map(Into::into),
+        exit_code: row.get("exit_code")?,
     })
 }

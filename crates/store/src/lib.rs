@@ -74,7 +74,6 @@ pub use approvals::{Approval, ApprovalAuthor, ApprovalFilter, ApprovalState, App
 pub use audit::{ChainBreak, ChainProblem, ChainReport, LinkKind};
 pub use automaton_sqlite::SqliteError;
 pub use automaton_sqlite::chain::Hash;
-pub use calls::CallEnd;
 pub use choices::{ChosenModel, ModelSpend};
 pub use conversation::{ConversationMessage, MessageStatus, Speaker};
 pub use costs::{

@@ -13,14 +13,13 @@ use automaton_core::id::{ApprovalId, CallId, MessageId, SessionId, TurnId};
 use automaton_core::intent::Intent;
 use automaton_core::memory::NewMemory;
 use automaton_core::message::{CLAIMED_PER_TURN_MAX, ReceivedMessage};
-use automaton_core::record::{CallStatus, TurnStatus, Usage};
+use automaton_core::record::{CallStatus, FinishedCall, TurnStatus, Usage};
 use automaton_core::time::DAY;
 use automaton_core::tool::{ArgsHash, Effect};
 use automaton_core::trust::{Label, Labelled};
 use rusqlite::{Connection, params};
 
 use crate::approval_requests::{ApprovalRequest, AskedApproval, ask_call};
-use crate::calls::CallEnd;
 use crate::codec::{Sql, get};
 use crate::costs::AskedAnswer;
 use crate::decisions::NewDecision;
@@ -174,7 +173,7 @@ impl Store {
     pub async fn finish_turn(
         &self,
         turn: TurnId,
-        ends: Vec<CallEnd>,
+        ends: Vec<FinishedCall>,
         items: Vec<NewMemory>,
         next: WakeQuery,
     ) -> Result<(Option<OutgoingMessage>, WakeSnapshot), StoreError> {

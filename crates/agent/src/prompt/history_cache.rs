@@ -10,25 +10,24 @@ use std::sync::Arc;
 
 use automaton_core::id::TurnId;
 use automaton_core::model::ModelId;
-use automaton_core::record::{CallRecord, CallStatus, TurnRecord, tool_name};
+use automaton_core::record::{TurnRecord, tool_name};
 use automaton_core::tool::{ToolName, ToolSpec};
 use automaton_core::trust::Label;
 use automaton_inference::{ChatRole, Message, ModelInfo};
 use automaton_memory::tokens;
 use automaton_policy::guard::Guard;
 use automaton_store::{Hash, HistoryPosition, OpenMessage, PromptLayerRow};
-use automaton_tools::list::{self, ToolFamily};
+use automaton_tools::ToolFamily;
 use automaton_tools::result::FrameNonce;
-
-use serde::Deserialize;
 
 use super::caps::{PromptCaps, TurnSizes};
 use super::digest::{HistoryDigest, TurnDigest};
 use super::fit::{self, TURNS_MAX, TurnCost};
 use super::history::{self, MessageStyle};
 use super::prompt_record::layer_row;
-use super::status_turns::{self, LeftOut, StatusTurn};
+use super::status_turns::{self, OmittedTurns, StatusTurn};
 use super::{open, transcript};
+use crate::toolbox::ToolSet;
 
 /// The part of the room in which a move of the history is taken to be near, and the turns by
 /// which the size of the next one is guessed.
@@ -45,6 +44,7 @@ const TIGHTER_MAX: u32 = 8;
 #[derive(Debug)]
 pub(crate) struct HistoryCache {
     guard: Arc<Guard>,
+    tools: Arc<ToolSet>,
     /// What the turns were rendered with: the caps, and whether for a weak model.
     style: Option<(PromptCaps, bool)>,
     turns: VecDeque<CachedTurn>,
@@ -105,12 +105,6 @@ struct CachedTurn {
     /// Nothing, where there is nothing to be shortened.
     lean: Option<RenderedTurn>,
     short: Option<RenderedTurn>,
-}
-
-/// What a model chose among the tools.
-#[derive(Deserialize)]
-struct ChosenFamily {
-    family: ToolFamily,
 }
 
 /// A turn in one of its ways, and what is kept of its text.
@@ -175,7 +169,7 @@ pub(crate) struct HistoryStyle {
 }
 
 /// Decides which of these turns the history leaves out.
-fn left_out<'a>(turns: impl Iterator<Item = &'a CachedTurn>, is_weak: bool) -> LeftOut {
+fn left_out<'a>(turns: impl Iterator<Item = &'a CachedTurn>, is_weak: bool) -> OmittedTurns {
     let status = |turn: &'a CachedTurn| StatusTurn {
         seq: turn.cost.seq,
         tools: turn.status_tools.as_deref(),
@@ -224,14 +218,33 @@ impl CachedTurn {
 }
 
 impl HistoryCache {
-    /// No turns yet. The guard looks at all that others wrote in them.
-    pub(crate) const fn new(guard: Arc<Guard>) -> Self {
-        Self { guard, style: None, turns: VecDeque::new(), newest: None, smaller: BTreeMap::new() }
+    /// Begins without turns. The guard looks at all that others wrote in them, and the tools say
+    /// how their calls are shown.
+    pub(crate) const fn new(guard: Arc<Guard>, tools: Arc<ToolSet>) -> Self {
+        Self {
+            guard,
+            tools,
+            style: None,
+            turns: VecDeque::new(),
+            newest: None,
+            smaller: BTreeMap::new(),
+        }
+    }
+
+    /// Reads the turns that are added from now on by these tools. Turns that were rendered stay
+    /// as they are, so that the prompt stays the beginning of the next one.
+    pub(crate) fn use_tools(&mut self, tools: &Arc<ToolSet>) {
+        self.tools = Arc::clone(tools);
     }
 
     /// Turns that were just read.
-    pub(crate) fn of(turns: &[TurnRecord], style: (PromptCaps, bool), guard: Arc<Guard>) -> Self {
-        let mut history = Self::new(guard);
+    pub(crate) fn of(
+        turns: &[TurnRecord],
+        style: (PromptCaps, bool),
+        guard: Arc<Guard>,
+        tools: Arc<ToolSet>,
+    ) -> Self {
+        let mut history = Self::new(guard, tools);
         history.keep(0, style);
         history.add(turns);
         history
@@ -310,7 +323,8 @@ impl HistoryCache {
 
     fn render(&self, turn: &TurnRecord, style: (PromptCaps, bool)) -> CachedTurn {
         let (caps, calls, manner) = (style.0, turn.calls.len(), self.message_style(style));
-        let in_way = |sizes| RenderedTurn::of(history::render_turn(turn, sizes, manner));
+        let in_way =
+            |sizes| RenderedTurn::of(history::render_turn(turn, sizes, manner, &self.tools));
         let whole = in_way(TurnSizes::whole(&caps, calls));
         let shortest = TurnSizes::short(&caps, calls);
         let (lean, short) = match history::is_within(turn, shortest) {
@@ -332,7 +346,7 @@ impl HistoryCache {
             tools: turn.calls.iter().filter_map(tool_name).collect(),
             status_tools: status_turns::status_tools(turn),
             heard,
-            digest: TurnDigest::of(turn, heard),
+            digest: TurnDigest::of(turn, heard, &self.tools),
             whole,
             lean,
             short,
@@ -410,7 +424,7 @@ impl HistoryCache {
     /// Returns the costs of the turns. One that is left out costs nothing, but for the sentence in
     /// the place of the first.
     fn costs(&self, wanted: &HistoryRequest<'_>, manner: MessageStyle<'_>) -> Vec<TurnCost> {
-        let LeftOut { turns: is_left_out, notes } = left_out(self.turns.iter(), manner.weak);
+        let OmittedTurns { turns: is_left_out, notes } = left_out(self.turns.iter(), manner.weak);
         let cost = |(place, turn): (usize, &CachedTurn)| {
             let open = wanted.open.iter().filter(|open| open.seq == Some(turn.cost.seq));
             let stays = open.map(|open| open::cost(open, manner)).sum();
@@ -433,7 +447,7 @@ impl HistoryCache {
     fn newest_halved(&self, style: (PromptCaps, bool), steps: u32) -> Vec<Message> {
         let Some(newest) = &self.newest else { return Vec::new() };
         let sizes = TurnSizes::tight(&style.0, newest.calls.len(), steps);
-        history::render_turn(newest, sizes, self.message_style(style))
+        history::render_turn(newest, sizes, self.message_style(style), &self.tools)
     }
 
     /// What stands before the history where it is shown in one way.
@@ -471,7 +485,7 @@ impl HistoryCache {
             (1.., Some(style)) => Some(RenderedTurn::of(self.newest_halved(style, how.tighter))),
             _ => None,
         };
-        let LeftOut { turns: is_left_out, notes } = left_out(turns.iter().copied(), how.weak);
+        let OmittedTurns { turns: is_left_out, notes } = left_out(turns.iter().copied(), how.weak);
         let note = |(place, note): (&usize, &String)| {
             (*place, RenderedTurn::of(vec![Message::user(note.as_str())]))
         };
@@ -505,19 +519,7 @@ impl HistoryCache {
     /// that the newest turn chose, or used a tool of. `read` are turns that were just read, newer
     /// than those kept; `usual` are the tools that it is offered first.
     pub(crate) fn family(&self, read: &[TurnRecord], usual: &[ToolSpec]) -> Option<ToolFamily> {
-        let chosen = |call: &CallRecord| {
-            let done = call.status == CallStatus::Done && call.tool == list::CHOOSER;
-            // silent-ok: what was done had arguments that could be read.
-            let said = serde_json::from_str::<ChosenFamily>(&call.arguments).ok();
-            said.filter(|_| done).map(|said| said.family)
-        };
-        let used = |call: &CallRecord| {
-            let is_usual = usual.iter().any(|spec| spec.name.as_str() == call.tool);
-            let was_offered = call.status != CallStatus::Invalid;
-            list::family_of(&call.tool).filter(|_| was_offered && !is_usual)
-        };
-        let calls = &read.last().or(self.newest.as_ref())?.calls;
-        calls.iter().rev().find_map(|call| chosen(call).or_else(|| used(call)))
+        self.tools.family_after(&read.last().or(self.newest.as_ref())?.calls, usual)
     }
 
     /// The tools that the newest turns called, each once.

@@ -22,6 +22,7 @@ use super::{
     HEAD, HistoryCache, HistoryDigest, Prompt, TURNS_MAX, history, memory_layer, transcript,
     waiting, worklog_layer,
 };
+use crate::toolbox::ToolSet;
 
 /// A prompt that was sent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -106,6 +107,7 @@ pub fn recorded_prompt(
     reader: &Reader,
     turn: &TurnRecord,
     guard: &Arc<Guard>,
+    tools: &Arc<ToolSet>,
 ) -> Result<Option<PromptRecord>, StoreError> {
     let Some((at, kept)) = reader.prompt(turn.id)? else { return Ok(None) };
     let caps = PromptCaps::for_window(kept.window_tokens, kept.answer_tokens);
@@ -116,7 +118,8 @@ pub fn recorded_prompt(
         None => Vec::new(),
         Some(from) => reader.turns_between(from, turn.seq, TURNS_MAX)?,
     };
-    let history = HistoryCache::of(&turns, (caps, how.weak), Arc::clone(guard));
+    let style = (caps, how.weak);
+    let history = HistoryCache::of(&turns, style, Arc::clone(guard), Arc::clone(tools));
     let mut open = reader.open_messages(Some(at))?;
     open.retain(|open| open.seq.is_none_or(|seq| seq < turn.seq));
     let open = waiting(&open, &turn.inputs);

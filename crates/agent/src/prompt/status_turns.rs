@@ -27,7 +27,7 @@ pub(super) struct StatusTurn<'a> {
 
 /// Where turns are left out, and the sentence in their place.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct LeftOut {
+pub(super) struct OmittedTurns {
     /// For each turn whether it is left out.
     pub(super) turns: Vec<bool>,
     /// The sentences, by the place of the first turn that each stands for.
@@ -45,8 +45,8 @@ pub(super) fn status_tools(turn: &TurnRecord) -> Option<Vec<String>> {
 
 /// Decides which of the turns, oldest first, are left out. A weak model is told no numbers, which
 /// it would copy.
-pub(super) fn left_out(turns: &[StatusTurn<'_>], is_weak: bool) -> LeftOut {
-    let mut found = LeftOut { turns: vec![false; turns.len()], notes: BTreeMap::new() };
+pub(super) fn left_out(turns: &[StatusTurn<'_>], is_weak: bool) -> OmittedTurns {
+    let mut found = OmittedTurns { turns: vec![false; turns.len()], notes: BTreeMap::new() };
     let mut end = None;
     for (place, turn) in turns.iter().enumerate().rev() {
         if turn.tools.is_none() {

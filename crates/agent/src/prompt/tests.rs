@@ -14,9 +14,8 @@ use automaton_testkit::memory::memory_item;
 use proptest::prelude::*;
 
 use super::*;
-use crate::egress::EgressConfig;
-use crate::money::available_tools;
 use crate::settings::tests::settings;
+use crate::toolbox::{OfferRules, ToolSet};
 use crate::turn::told_tools;
 use crate::worklog::text;
 
@@ -77,13 +76,13 @@ impl World {
 
     /// Returns the tools as the model is told of them.
     fn tools(&self) -> Vec<ToolSpec> {
-        let money = self.has_money.then_some(&());
-        let tools = available_tools(&self.model, money, &EgressConfig::default());
+        let rules = OfferRules { has_money: self.has_money, network: None };
+        let tools = tools().available(&self.model, &rules);
         told_tools(&self.model, &tools)
     }
 
     fn with<T>(&self, work: impl FnOnce(&PromptMaterial<'_>) -> T) -> T {
-        let mut history = HistoryCache::new(guard());
+        let mut history = HistoryCache::new(guard(), tools());
         history.keep(self.place.from, style_of(&self.settings, &self.model, &history));
         history.add(&self.turns);
         work(&PromptMaterial {
@@ -113,6 +112,10 @@ impl World {
             per_call: None,
         })
     }
+}
+
+fn tools() -> Arc<ToolSet> {
+    Arc::new(ToolSet::built_in().unwrap())
 }
 
 fn creators(text: &str, message: Option<&str>) -> TurnInput {
@@ -156,6 +159,7 @@ fn past_turn(seq: u64, text: &str) -> TurnRecord {
             status: CallStatus::Done,
             result: Some(result),
             duration: None,
+            exit_code: Some(0),
         }],
         usage: None,
         opened_at: Timestamp::EPOCH,

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use automaton_agent::{
     AgentDeps, AgentLimits, AgentRunOutcome, Budgets, EndReason, EventSink, Pace, Sampling,
-    Settings, live,
+    Settings, Toolbox, live,
 };
 use automaton_core::entropy::SystemEntropy;
 use automaton_core::event::{Event, StampedEvent};
@@ -124,6 +124,7 @@ pub(crate) fn deps(store: &Store, brain: Arc<Brain>, events: Arc<Events>) -> Age
         events,
         judge: automaton_policy::Judge::default(),
         treasury: None,
+        toolbox: Arc::new(Toolbox::built_in().unwrap()),
     }
 }
 

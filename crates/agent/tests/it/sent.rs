@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use automaton_agent::ToolSet;
 use automaton_agent::prompt::{PromptLayerRecord, recorded_prompt, transcript};
 use automaton_core::faults::NoFaults;
 use automaton_core::memory::{MemoryId, MemoryTier, NewMemory};
@@ -29,6 +30,10 @@ fn texts(layers: &[PromptLayerRecord]) -> String {
     texts.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n\n")
 }
 
+fn tools() -> Arc<ToolSet> {
+    Arc::new(ToolSet::built_in().unwrap())
+}
+
 fn guard() -> Arc<Guard> {
     Arc::new(Guard::new().unwrap())
 }
@@ -46,7 +51,7 @@ async fn a_prompt_comes_back_as_it_was_sent() {
     let (reader, seen) = (home.reader(), brain.seen());
     let mut cut = false;
     for turn in home.turns() {
-        let prompt = recorded_prompt(&reader, &turn, &guard()).unwrap().unwrap();
+        let prompt = recorded_prompt(&reader, &turn, &guard(), &tools()).unwrap().unwrap();
         let layers = &prompt.layers;
         let lost: Vec<_> = layers.iter().filter(|layer| !layer.on_record).collect();
         assert!(lost.is_empty(), "turn {}: {lost:?}", turn.seq);
@@ -66,8 +71,13 @@ async fn a_prompt_comes_back_as_it_was_sent() {
     // What is superseded is still what was sent.
     store.remember(fact("blue")).await.unwrap();
     let turn = home.turns().remove(0);
-    let memory =
-        || recorded_prompt(&home.reader(), &turn, &guard()).unwrap().unwrap().layers.remove(12);
+    let memory = || {
+        recorded_prompt(&home.reader(), &turn, &guard(), &tools())
+            .unwrap()
+            .unwrap()
+            .layers
+            .remove(12)
+    };
     assert!(memory().text.unwrap().contains("green"));
     // A layer that the record gives otherwise now is not shown as what was sent.
     store.forget(MemoryId(1)).await.unwrap();
@@ -99,7 +109,7 @@ async fn the_sentences_that_were_shown_and_what_had_changed_come_back_byte_for_b
     let sent = transcript(&brain.seen()[0]);
     let turn = home.turns().remove(0);
     let memory = || {
-        let prompt = recorded_prompt(&home.reader(), &turn, &guard()).unwrap().unwrap();
+        let prompt = recorded_prompt(&home.reader(), &turn, &guard(), &tools()).unwrap().unwrap();
         prompt.layers.into_iter().find(|layer| layer.name == "memory").unwrap()
     };
     let text = memory().text.unwrap();
@@ -124,5 +134,5 @@ async fn a_turn_that_got_no_answer_tells_what_it_asked() {
     let reader = home.reader();
     let TurnDetails { turn, woke, .. } = reader.turn_details(TurnRef::Seq(1)).unwrap().unwrap();
     assert_eq!((turn.usage.is_none(), woke.len()), (true, 1));
-    assert!(recorded_prompt(&reader, &turn, &guard()).unwrap().is_some());
+    assert!(recorded_prompt(&reader, &turn, &guard(), &tools()).unwrap().is_some());
 }

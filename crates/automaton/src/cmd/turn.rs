@@ -7,8 +7,8 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use automaton_agent::APPROVED_MODEL;
 use automaton_agent::prompt::{PromptLayerRecord, PromptRecord, recorded_prompt};
+use automaton_agent::{APPROVED_MODEL, ToolSet};
 use automaton_core::id::TurnId;
 use automaton_core::money::MicroUsdc;
 use automaton_core::payment::Rail;
@@ -65,7 +65,8 @@ pub(crate) fn run(context: &CommandContext, args: &TurnArgs) -> Result<(), CliEr
     let dossier = reader.turn_details(reference)?.ok_or_else(|| {
         CliError::user(format!("there is no turn {which}")).hint("`automaton turns` lists them")
     })?;
-    let mut prompt = recorded_prompt(&reader, &dossier.turn, &Arc::new(Guard::new()?))?;
+    let tools = Arc::new(ToolSet::built_in()?);
+    let mut prompt = recorded_prompt(&reader, &dossier.turn, &Arc::new(Guard::new()?), &tools)?;
     if context.format == Format::Json && !args.prompt {
         prompt.iter_mut().flat_map(|sent| &mut sent.layers).for_each(PromptLayerRecord::drop_text);
     }

@@ -14,7 +14,7 @@ use std::time::Duration;
 use automaton_agent::treasury::{Treasury, TreasuryDeps};
 use automaton_agent::{
     ANSWER_TOKENS, AgentDeps, AgentLimits, Budgets, EgressConfig, EndReason, EventSink, Pace,
-    Sampling, Settings, StopLoss, TURNS_MAX, UnattendedBudget,
+    Sampling, Settings, StopLoss, TURNS_MAX, Toolbox, UnattendedBudget,
 };
 use automaton_core::entropy::SystemEntropy;
 use automaton_core::error::{Classified, ErrorClass};
@@ -183,6 +183,7 @@ async fn run_agent(
         events: sink,
         judge: operator::judge(&operator::path(&resolved.home), config.operator.as_deref())?,
         treasury,
+        toolbox: Arc::new(Toolbox::built_in()?),
     };
     let ended = automaton_agent::live(settings, deps, stopped).await;
     let closed = store.close().await;

@@ -4,7 +4,7 @@
 //! not be read must never look like nothing.
 
 use automaton_core::books::Books;
-use automaton_core::event::{Event, ReopenedPort, SaleReport, Service};
+use automaton_core::event::{Event, PaidRequest, ReopenedPort, SaleReport, Service};
 use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_core::time::Span;
 
@@ -121,7 +121,7 @@ pub(super) fn payments(wording: &PhraseContext<'_>, event: &Event) -> Option<(St
                 if wording.is_brief() { String::new() } else { format!(" ({})", plain(transfer)) };
             (Good, format!("Gave {amount} of credits to {}{id}", plain(to)))
         }
-        Event::RequestPaid { origin, amount, settled, .. } => {
+        Event::RequestPaid(PaidRequest { origin, amount, settled, .. }) => {
             let standing = if *settled { "" } else { ", not confirmed yet" };
             (Good, format!("Paid {amount} to {} for a request{standing}", plain(origin)))
         }

@@ -11,6 +11,7 @@ use automaton_core::event::{CrashLeftovers, Event, MetStep};
 use automaton_core::record::{CallStatus, DecisionOutcome, StopReason, WakeCause, WakeSource};
 use automaton_core::time::{Span, Timestamp};
 use automaton_core::trust::{Label, Labelled};
+use automaton_tools::list;
 use serde_json::value::RawValue;
 
 use super::text::{plain, short, tilde};
@@ -194,8 +195,8 @@ impl PhraseContext<'_> {
             Event::TurnStarted { seq, .. } => (Head, format!("Turn {}", number(*seq))),
             Event::InferenceCompleted { .. } => (Quiet, answered(event)?),
             // What it says is told with the message.
-            Event::CallStarted { tool, .. } if self.is_brief() && tool == "send_message" => {
-                (Call, "  → send_message".to_owned())
+            Event::CallStarted { tool, .. } if self.is_brief() && sends_message(tool) => {
+                (Call, format!("  → {}", plain(tool)))
             }
             Event::CallStarted { tool, arguments, .. } => {
                 (Call, format!("  → {} {}", plain(tool), in_words(arguments)))
@@ -390,6 +391,11 @@ impl PhraseContext<'_> {
         };
         Some(told)
     }
+}
+
+/// Returns whether an event of its own shows the text that a call of this tool sends.
+fn sends_message(tool: &str) -> bool {
+    list::find(tool).is_some_and(|tool| tool.profile().sends_message)
 }
 
 /// Describes the usage of an answer.

@@ -1,9 +1,24 @@
-//! Pure: what some events hold, each with the fields of its line of `--json`.
+//! Pure: contents of some events, each with the fields of its line of `--json`.
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::{RemoteMachineId, SnapshotId};
+use crate::id::{PaymentId, RemoteMachineId, SnapshotId};
 use crate::money::MicroUsdc;
+
+/// A request that was paid for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PaidRequest {
+    /// The payment.
+    pub payment: PaymentId,
+    /// Origin of the seller.
+    pub origin: String,
+    /// Amount.
+    pub amount: MicroUsdc,
+    /// True if the chain has confirmed it.
+    pub settled: bool,
+    /// The transaction, where it is named.
+    pub transaction: Option<String>,
+}
 
 /// Paid requests to a port.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

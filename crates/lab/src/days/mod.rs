@@ -27,7 +27,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use alloy_primitives::{Address, U256};
 use automaton_agent::treasury::{Treasury, TreasuryDeps};
-use automaton_agent::{AgentDeps, AgentError, AgentRunOutcome, Budgets, EventSink, live};
+use automaton_agent::{AgentDeps, AgentError, AgentRunOutcome, Budgets, EventSink, Toolbox, live};
 use automaton_core::error::Classified;
 use automaton_core::event::{Event, StampedEvent};
 use automaton_core::faults::NoFaults;
@@ -212,6 +212,7 @@ impl SimulatedDays {
         let treasury = treasury.map_err(|error| DaysError::setup("treasury", error))?;
         let matrix =
             RoutingMatrix::built_in().map_err(|error| DaysError::setup("router", error))?;
+        let toolbox = Toolbox::built_in().map_err(|error| DaysError::setup("tools", error))?;
         let launcher = Launcher::new(program);
         let deps = AgentDeps {
             store: store.clone(),
@@ -229,6 +230,7 @@ impl SimulatedDays {
             events: Arc::<EventBuffer>::clone(&log),
             judge: automaton_policy::Judge::default(),
             treasury: Some(Arc::new(treasury)),
+            toolbox: Arc::new(toolbox),
         };
         let (end, shutdown) = watch::channel(false);
         let mut life = JoinSet::new();

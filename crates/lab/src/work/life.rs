@@ -12,7 +12,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use automaton_agent::{
-    AgentDeps, AgentError, AgentLimits, Budgets, EventSink, Settings, UnattendedBudget, live,
+    AgentDeps, AgentError, AgentLimits, Budgets, EventSink, Settings, Toolbox, UnattendedBudget,
+    live,
 };
 use automaton_core::error::Classified;
 use automaton_core::event::{Event, StampedEvent};
@@ -250,6 +251,7 @@ pub async fn measure(
         events: Arc::clone(&watch) as Arc<dyn EventSink>,
         judge: Judge::default(),
         treasury: None,
+        toolbox: Arc::new(Toolbox::built_in().map_err(WorkError::setup("tools"))?),
     };
     let script = CreatorScript {
         store: &store,

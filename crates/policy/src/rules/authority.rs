@@ -7,7 +7,7 @@
 //! and origins are determined before. No rule may raise them.
 
 use automaton_core::intent::Intent;
-use automaton_core::origin::{TargetValue, ValueOrigin};
+use automaton_core::origin::ValueOrigin;
 use automaton_core::record::DecisionOutcome;
 use automaton_core::soul::SoulSection;
 use automaton_core::trust::Label;
@@ -15,7 +15,7 @@ use automaton_core::trust::Label;
 use super::{LiftedBy, Rule, RuleError, RuleFinding, deny_if, quoted};
 use crate::decision::{ReasonCode, RuleId};
 use crate::facts::Facts;
-use crate::shell::deletes;
+use crate::intents::{IntentProfile, target_values};
 
 /// The category of facts that only the creator may store. Other texts would put words into the
 /// creator's mouth, for every later turn to read.
@@ -47,36 +47,42 @@ const fn needs(
     AuthorityNeeds { kind, effect, answering: [ALONE, ALONE, ALONE, others, others], having_read }
 }
 
-const LOOK: AuthorityNeeds = needs("look", "look, think, rest or tell its creator", ALONE, ALONE);
-const MESSAGE: AuthorityNeeds =
+pub(crate) const LOOK: AuthorityNeeds =
+    needs("look", "look, think, rest or tell its creator", ALONE, ALONE);
+pub(crate) const MESSAGE: AuthorityNeeds =
     needs("message", "write to somebody else than the creator", ASKED, ALONE);
 // The sandbox has no network, so untrusted text may be processed there.
-const EXEC: AuthorityNeeds = needs("exec", "run a command", ASKED, ALONE);
+pub(crate) const EXEC: AuthorityNeeds = needs("exec", "run a command", ASKED, ALONE);
 // Deleted files are lost, wherever they were.
-const DELETE: AuthorityNeeds = needs("delete", "delete files", ASKED, ASKED);
+pub(crate) const DELETE: AuthorityNeeds = needs("delete", "delete files", ASKED, ASKED);
 // Only to listed hosts. An approved command may send what it needs.
-const EGRESS: AuthorityNeeds = needs("egress", "send a request from a command", ASKED, ALONE);
-const WRITE: AuthorityNeeds = needs("write_path", "write a file", ASKED, ALONE);
-const REMEMBER: AuthorityNeeds = needs("remember", "change the memory", ASKED, ALONE);
+pub(crate) const EGRESS: AuthorityNeeds =
+    needs("egress", "send a request from a command", ASKED, ALONE);
+pub(crate) const WRITE: AuthorityNeeds = needs("write_path", "write a file", ASKED, ALONE);
+pub(crate) const REMEMBER: AuthorityNeeds = needs("remember", "change the memory", ASKED, ALONE);
 // Only at listed hosts, within separate limits. The tool is too dangerous for strangers.
-const FETCH: AuthorityNeeds = needs("fetch_paid", "pay for a request", NEVER, ALONE);
-const SCHEDULE: AuthorityNeeds = needs("schedule", "change its schedule", ASKED, ASKED);
+pub(crate) const FETCH: AuthorityNeeds = needs("fetch_paid", "pay for a request", NEVER, ALONE);
+pub(crate) const SCHEDULE: AuthorityNeeds = needs("schedule", "change its schedule", ASKED, ASKED);
 // Only the creator and the automaton itself may define its purpose.
-const SOUL: AuthorityNeeds = needs("soul", "change what it thinks of itself", NEVER, ASKED);
-const GENESIS: AuthorityNeeds = needs("genesis", "change what it is there for", NEVER, ASKED);
+pub(crate) const SOUL: AuthorityNeeds =
+    needs("soul", "change what it thinks of itself", NEVER, ASKED);
+pub(crate) const GENESIS: AuthorityNeeds =
+    needs("genesis", "change what it is there for", NEVER, ASKED);
 // Otherwise a stranger could beg in its name, or keep it from using a good model.
-const PLEAD: AuthorityNeeds = needs("plead", "ask for money", NEVER, ASKED);
-const ECONOMISE: AuthorityNeeds = needs("economise", "live cheaply", ASKED, ASKED);
-const SWITCH_MODEL: AuthorityNeeds = needs("model", "think with another model", ASKED, ASKED);
-const TOP_UP: AuthorityNeeds = needs("top_up", "buy credits", NEVER, ASKED);
-const RENT: AuthorityNeeds = needs("rent", "rent a machine", NEVER, ASKED);
-const END_MACHINE: AuthorityNeeds = needs("end_machine", "end a machine", NEVER, ASKED);
+pub(crate) const PLEAD: AuthorityNeeds = needs("plead", "ask for money", NEVER, ASKED);
+pub(crate) const ECONOMISE: AuthorityNeeds = needs("economise", "live cheaply", ASKED, ASKED);
+pub(crate) const SWITCH_MODEL: AuthorityNeeds =
+    needs("model", "think with another model", ASKED, ASKED);
+pub(crate) const TOP_UP: AuthorityNeeds = needs("top_up", "buy credits", NEVER, ASKED);
+pub(crate) const RENT: AuthorityNeeds = needs("rent", "rent a machine", NEVER, ASKED);
+pub(crate) const END_MACHINE: AuthorityNeeds = needs("end_machine", "end a machine", NEVER, ASKED);
 // Reopening a port repeats an earlier decision, whatever was read since.
-const PUBLISH_AGAIN: AuthorityNeeds =
+pub(crate) const PUBLISH_AGAIN: AuthorityNeeds =
     needs("republish", "open a port again to everybody", ASKED, ALONE);
-const PUBLISH: AuthorityNeeds = needs("publish", "open a port to everybody", ASKED, ASKED);
+pub(crate) const PUBLISH: AuthorityNeeds =
+    needs("publish", "open a port to everybody", ASKED, ASKED);
 // The creator's requests are carried out. The automaton's own initiative needs confirmation.
-const TRANSFER: AuthorityNeeds = AuthorityNeeds {
+pub(crate) const TRANSFER: AuthorityNeeds = AuthorityNeeds {
     answering: [ALONE, ASKED, ASKED, NEVER, NEVER],
     ..needs("transfer", "give money away", NEVER, ASKED)
 };
@@ -106,36 +112,8 @@ pub const TABLE: [AuthorityNeeds; 20] = [
 ];
 
 /// Returns the row of an intent.
-fn needs_of(intent: &Intent, facts: &Facts) -> AuthorityNeeds {
-    match intent {
-        Intent::Message { recipient, .. } if !facts.is_creator(recipient) => MESSAGE,
-        Intent::Message { .. }
-        | Intent::ReadPath { .. }
-        | Intent::Recall
-        | Intent::Sleep { .. }
-        | Intent::Observe => LOOK,
-        // In a turn that has read no strangers' text both are permitted.
-        Intent::Exec { command, .. } if facts.heard > Label::Tool && deletes(command) => DELETE,
-        Intent::Exec { .. } => EXEC,
-        Intent::Egress { .. } => EGRESS,
-        Intent::WritePath { .. } => WRITE,
-        Intent::Remember { .. } => REMEMBER,
-        Intent::FetchPaid { .. } => FETCH,
-        Intent::Schedule { .. } => SCHEDULE,
-        Intent::ChangeSoul { .. } => SOUL,
-        Intent::ChangeGenesis { .. } => GENESIS,
-        Intent::Plead { .. } => PLEAD,
-        Intent::Economise => ECONOMISE,
-        Intent::SwitchModel { .. } => SWITCH_MODEL,
-        Intent::TopUp { .. } => TOP_UP,
-        Intent::Rent { .. } => RENT,
-        Intent::EndMachine { .. } => END_MACHINE,
-        // Closing a port harms nobody.
-        Intent::Publish { open: false, .. } => LOOK,
-        Intent::Publish { .. } if facts.published_before => PUBLISH_AGAIN,
-        Intent::Publish { .. } => PUBLISH,
-        Intent::Transfer { .. } => TRANSFER,
-    }
+fn needs_of(intent: &Intent, facts: &Facts) -> &'static AuthorityNeeds {
+    (IntentProfile::new(intent).needs)(intent, facts)
 }
 
 impl AuthorityNeeds {
@@ -181,7 +159,7 @@ pub(super) const RULES: &[Rule] = &[
         sentence: "What only strangers have named is not used without the creator's approval.",
         lifted_by: LiftedBy::Creator,
         check: |intent, facts| {
-            for value in TargetValue::of(intent) {
+            for value in target_values(intent) {
                 let what = value.kind.name();
                 let origin = facts.origins.of(&value).ok_or(RuleError::Origin(what))?;
                 let is_known = facts.is_creator(&value.text);
@@ -202,7 +180,7 @@ pub(super) const RULES: &[Rule] = &[
         check: |intent, facts| {
             let Intent::Transfer { to, .. } = intent else { return Ok(None) };
             let mut known = facts.is_creator(to);
-            for value in TargetValue::of(intent) {
+            for value in target_values(intent) {
                 known |= facts.origins.of(&value) == Some(ValueOrigin::Creator);
             }
             let detail = || format!("No word of the creator names {}.", quoted(to));

@@ -11,8 +11,9 @@ use automaton_core::intent::Intent;
 
 use self::secrets::{is_own, is_runtime_file, reads_secrets};
 use self::whole::{code_takes_whole, takes_whole};
-use super::{IntentTarget, LiftedBy, Rule, RuleCheck, RuleFinding, RuleResult, quoted, target};
+use super::{LiftedBy, Rule, RuleCheck, RuleFinding, RuleResult, quoted};
 use crate::decision::{ReasonCode, RuleId};
+use crate::intents::{IntentProfile, IntentTarget};
 use crate::shell::find::read_find;
 use crate::shell::operands::read_operands;
 use crate::shell::{self, ShellCommand};
@@ -47,7 +48,9 @@ pub(super) const RULES: &[Rule] = &[
         sentence: "A command is a shell script that can be read to its end.",
         lifted_by: LiftedBy::Nobody,
         check: |intent, _| {
-            let Some(IntentTarget::Runs(command)) = target(intent) else { return Ok(None) };
+            let Some(IntentTarget::Runs(command)) = IntentProfile::new(intent).target else {
+                return Ok(None);
+            };
             Ok(shell::commands(command).err().map(|why| RuleFinding::Deny(format!("Here {why}."))))
         },
     },
@@ -109,14 +112,16 @@ const CHECKS: [fn(&ShellCommand, ScriptLocation) -> bool; 7] = [
 /// Returns true if none of these rules objects to an intent. It parses a script once, while each
 /// rule alone would parse it again.
 pub(super) fn none_objects(intent: &Intent) -> bool {
-    let Some(IntentTarget::Runs(command)) = target(intent) else { return true };
+    let Some(IntentTarget::Runs(command)) = IntentProfile::new(intent).target else { return true };
     shell::commands(command)
         .is_ok_and(|commands| CHECKS.iter().all(|check| find_offender(&commands, *check).is_none()))
 }
 
 /// Refuses a script if one of its commands does the forbidden action.
 fn deny_each(intent: &Intent, does: fn(&ShellCommand, ScriptLocation) -> bool) -> RuleResult {
-    let Some(IntentTarget::Runs(command)) = target(intent) else { return Ok(None) };
+    let Some(IntentTarget::Runs(command)) = IntentProfile::new(intent).target else {
+        return Ok(None);
+    };
     let commands = shell::commands(command)?;
     Ok(find_offender(&commands, does).map(|command| {
         RuleFinding::Deny(format!("This is not done: {}.", quoted(&command.words.join(" "))))

@@ -156,43 +156,6 @@ pub(crate) fn none_objects(intent: &Intent, facts: &Facts) -> bool {
         && command::none_objects(intent)
 }
 
-/// The target of an intent that several rules look at.
-enum IntentTarget<'a> {
-    /// A file that is read.
-    Reads(&'a str),
-    /// A file that is written.
-    Writes(&'a str),
-    /// A script that is run.
-    Runs(&'a str),
-}
-
-/// Returns the file or script of an intent. Every intent with one must be listed here.
-fn target(intent: &Intent) -> Option<IntentTarget<'_>> {
-    match intent {
-        Intent::ReadPath { path } => Some(IntentTarget::Reads(path)),
-        Intent::WritePath { path, .. } => Some(IntentTarget::Writes(path)),
-        Intent::Exec { command, .. } => Some(IntentTarget::Runs(command)),
-        Intent::Egress { .. }
-        | Intent::Rent { .. }
-        | Intent::EndMachine { .. }
-        | Intent::Publish { .. }
-        | Intent::Message { .. }
-        | Intent::Remember { .. }
-        | Intent::Recall
-        | Intent::Sleep { .. }
-        | Intent::Observe
-        | Intent::Plead { .. }
-        | Intent::Economise
-        | Intent::SwitchModel { .. }
-        | Intent::Schedule { .. }
-        | Intent::ChangeSoul { .. }
-        | Intent::ChangeGenesis { .. }
-        | Intent::TopUp { .. }
-        | Intent::Transfer { .. }
-        | Intent::FetchPaid { .. } => None,
-    }
-}
-
 impl Rule {
     /// Returns the outcome of an objection, before or after the creator's approval of the call. A
     /// rule that nobody lifts always refuses.

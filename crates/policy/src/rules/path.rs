@@ -4,9 +4,10 @@
 //! Names are compared without case, since a disk may ignore case too. A path must never be judged
 //! by anything but its resolved names.
 
-use super::IntentTarget::{Reads, Writes};
-use super::{LiftedBy, Rule, deny_if, quoted, target};
+use super::{LiftedBy, Rule, deny_if, quoted};
 use crate::decision::{ReasonCode, RuleId};
+use crate::intents::IntentProfile;
+use crate::intents::IntentTarget::{Reads, Writes};
 use crate::shell::folder::{matches_glob, may_begin};
 
 /// The path of the workspace in the sandbox.
@@ -69,7 +70,9 @@ pub(super) const RULES: &[Rule] = &[
         sentence: "Files are named within the workspace, which is /root.",
         lifted_by: LiftedBy::Nobody,
         check: |intent, _| {
-            let Some(Reads(path) | Writes(path)) = target(intent) else { return Ok(None) };
+            let Some(Reads(path) | Writes(path)) = IntentProfile::new(intent).target else {
+                return Ok(None);
+            };
             let fault = resolve_names(path).err();
             deny_if(fault.is_some(), || {
                 let why = fault.map_or("", PathFault::words);
@@ -83,7 +86,7 @@ pub(super) const RULES: &[Rule] = &[
         sentence: "Files that hold keys or logins are not read.",
         lifted_by: LiftedBy::Nobody,
         check: |intent, _| {
-            let Some(Reads(path)) = target(intent) else { return Ok(None) };
+            let Some(Reads(path)) = IntentProfile::new(intent).target else { return Ok(None) };
             let secret = resolve_names(path)
                 .is_ok_and(|names| is_secret(&names) || is_in_runtime_folder(&names));
             deny_if(secret, || format!("The name of {} says that it holds some.", quoted(path)))
@@ -95,7 +98,7 @@ pub(super) const RULES: &[Rule] = &[
         sentence: "The runtime's own files lie outside the workspace and change through tools.",
         lifted_by: LiftedBy::Nobody,
         check: |intent, _| {
-            let Some(Writes(path)) = target(intent) else { return Ok(None) };
+            let Some(Writes(path)) = IntentProfile::new(intent).target else { return Ok(None) };
             let runtime = resolve_names(path).is_ok_and(|names| is_runtime(&names));
             deny_if(runtime, || format!("Writing {} would change nothing.", quoted(path)))
         },
@@ -106,7 +109,7 @@ pub(super) const RULES: &[Rule] = &[
         sentence: "Files that other programs execute or obey unasked are not written directly.",
         lifted_by: LiftedBy::Nobody,
         check: |intent, _| {
-            let Some(Writes(path)) = target(intent) else { return Ok(None) };
+            let Some(Writes(path)) = IntentProfile::new(intent).target else { return Ok(None) };
             let executed = resolve_names(path).is_ok_and(|names| {
                 names.iter().any(|name| EXECUTED.contains(&name.to_ascii_lowercase().as_str()))
             });

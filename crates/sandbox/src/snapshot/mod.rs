@@ -30,7 +30,7 @@ use self::objects::{ContentStore, make_folder};
 use self::restore::{RestoreMode, Restoring, select};
 pub use self::survey::CACHES;
 pub use self::take::{TakeRequest, TakenSnapshot};
-use crate::fs::{WorkspaceDir, room};
+use crate::fs::{WorkspaceDir, disk_space};
 use crate::process::{LockError, LockGuard, lock};
 
 /// Ends the name of a snapshot's file.
@@ -219,7 +219,7 @@ impl SnapshotStore {
         };
         let begun = self.mark().map_err(self.failed())?;
         // silent-ok: where the system does not say, the disk itself says when it is full.
-        let free = room(&self.folder).map_or(u64::MAX, |(free, _)| free);
+        let free = disk_space(&self.folder).map_or(u64::MAX, |(free, _)| free);
         let taken = take::take(request, &objects, previous.as_ref(), &begun, free);
         let Some(manifest) = taken.map_err(self.failed())? else {
             return Ok(TakenSnapshot::Empty);

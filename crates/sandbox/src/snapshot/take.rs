@@ -217,7 +217,7 @@ impl Taking<'_> {
         if bytes > self.disk {
             return Err(LeftOutReason::Disk);
         }
-        let file = match self.workspace.open_any(path) {
+        let file = match self.workspace.open_for_copy(path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(_) => return Err(LeftOutReason::Unreadable),

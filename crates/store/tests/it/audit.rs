@@ -75,7 +75,7 @@ async fn every_tampering_is_found() {
     let edited: Expected = |p| matches!(p, ChainProblem::SubjectEdited(_));
     let unfit: Expected = |p| matches!(p, ChainProblem::LinkEdited);
     let cut: Expected = |p| matches!(p, ChainProblem::TailCut { expected: 10 });
-    let cases: [(&str, Expected); 30] = [
+    let cases: [(&str, Expected); 31] = [
         ("UPDATE tool_calls SET outcome = 'allow' WHERE outcome = 'deny'", edited),
         ("UPDATE tool_calls SET decided_at = decided_at + 1", edited),
         ("UPDATE tool_calls SET args_sha256 = zeroblob(32)", edited),
@@ -88,6 +88,7 @@ async fn every_tampering_is_found() {
         ("UPDATE rule_sets SET names = '[]'", edited),
         ("UPDATE tool_calls SET result_source = 'x' WHERE status = 'done'", edited),
         ("UPDATE tool_calls SET duration_ms = 9 WHERE status = 'done'", edited),
+        ("UPDATE tool_calls SET exit_code = 9 WHERE status = 'done'", edited),
         ("UPDATE tool_calls SET status = 'failed' WHERE status = 'done'", edited),
         ("UPDATE tool_calls SET result_sha256 = NULL, ended_at = NULL", edited),
         ("UPDATE tool_calls SET decided_sha256 = zeroblob(32) WHERE seq = 3", edited),

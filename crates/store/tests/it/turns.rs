@@ -3,10 +3,10 @@
 use automaton_core::faults::FaultPoint;
 use automaton_core::memory::{MemoryQuery, MemoryTier, NewMemory};
 use automaton_core::message::CLAIMED_PER_TURN_MAX;
-use automaton_core::record::{CallStatus, DecisionOutcome, StopReason, TurnStatus};
+use automaton_core::record::{CallStatus, DecisionOutcome, FinishedCall, StopReason, TurnStatus};
 use automaton_core::time::Span;
 use automaton_core::trust::{Label, Labelled};
-use automaton_store::{CallEnd, FailureCause, JudgedCall, TurnRef};
+use automaton_store::{FailureCause, JudgedCall, TurnRef};
 
 use crate::Steps as _;
 use crate::{World, decision, is_unfit, manual, output, planned, refused, said};
@@ -36,6 +36,7 @@ async fn a_turn_is_read_back_as_it_was() {
         [(one.id, CallStatus::Done, Some(result)), (two.id, CallStatus::Refused, two.result)];
     assert_eq!(told, expected);
     assert_eq!(record.calls[0].duration, Some(span.into()));
+    assert_eq!(record.calls[0].exit_code, Some(3));
     assert_eq!(world.store.life().await.unwrap().turns, 1, "committing twice counts once");
 
     let reader = world.reader();
@@ -243,8 +244,8 @@ async fn every_fault_point_lies_right_after_its_commit() {
     let judged = crate::judgement(turn, vec![call.clone()]);
     world.store.record_judgement(judged, None).await.unwrap();
     world.store.start_call(call.id).await.unwrap();
-    let (status, result) = (CallStatus::Done, output("ok"));
-    let end = CallEnd { call: call.id, status, result, duration: Span::ZERO };
+    let ended = FinishedCall::by_runtime(call.id, CallStatus::Done, "");
+    let end = FinishedCall { result: output("ok"), ..ended };
     let (none, query) = (Vec::new(), automaton_store::WakeQuery::default());
     world.store.finish_turn(turn, vec![end], none, query).await.unwrap();
     world.store.close_session(session, StopReason::Asked, None, None).await.unwrap();

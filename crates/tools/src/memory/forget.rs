@@ -12,6 +12,7 @@ use serde::Deserialize;
 use super::{changeable, stores};
 use crate::context::ToolContext;
 use crate::error::ToolError;
+use crate::profile::{ToolAudience, ToolFamily, ToolProfile};
 use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
 
 pub(crate) static TOOL: Builtin<Forget> = Builtin::new(ToolMetadata {
@@ -20,6 +21,7 @@ pub(crate) static TOOL: Builtin<Forget> = Builtin::new(ToolMetadata {
     category: ToolCategory::Memory,
     risk: Risk::Safe,
     effect: Effect::Mutates,
+    profile: ToolProfile { audience: ToolAudience::Roomy, ..ToolProfile::new(ToolFamily::Memory) },
 });
 
 /// The arguments.

@@ -18,6 +18,7 @@ use serde::Deserialize;
 use super::category::FactCategory;
 use crate::context::ToolContext;
 use crate::error::ToolError;
+use crate::profile::{ToolFamily, ToolProfile};
 use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
 
 /// Facts that come back when the call does not say how many.
@@ -31,6 +32,7 @@ pub(crate) static TOOL: Builtin<RecallFacts> = Builtin::new(ToolMetadata {
     category: ToolCategory::Memory,
     risk: Risk::Safe,
     effect: Effect::Observes,
+    profile: ToolProfile { in_compact_prompt: true, ..ToolProfile::new(ToolFamily::Memory) },
 });
 
 /// The arguments.

@@ -12,6 +12,7 @@ use super::recall_facts::{everything, least, listed};
 use super::stores;
 use crate::context::ToolContext;
 use crate::error::ToolError;
+use crate::profile::{ToolAudience, ToolFamily, ToolProfile};
 use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
 
 /// Procedures that are listed at most.
@@ -23,6 +24,7 @@ pub(crate) static TOOL: Builtin<RecallProcedure> = Builtin::new(ToolMetadata {
     category: ToolCategory::Memory,
     risk: Risk::Safe,
     effect: Effect::Mutates,
+    profile: ToolProfile { audience: ToolAudience::Roomy, ..ToolProfile::new(ToolFamily::Memory) },
 });
 
 /// The arguments.

@@ -10,6 +10,7 @@ use serde::Deserialize;
 use super::recall_facts::{least, listed};
 use crate::context::ToolContext;
 use crate::error::ToolError;
+use crate::profile::{ToolAudience, ToolFamily, ToolProfile};
 use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
 
 /// Goals and notes that are shown.
@@ -24,6 +25,7 @@ pub(crate) static TOOL: Builtin<ReviewMemory> = Builtin::new(ToolMetadata {
     category: ToolCategory::Memory,
     risk: Risk::Safe,
     effect: Effect::Observes,
+    profile: ToolProfile { audience: ToolAudience::Roomy, ..ToolProfile::new(ToolFamily::Memory) },
 });
 
 /// The arguments.

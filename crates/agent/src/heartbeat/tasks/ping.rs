@@ -11,6 +11,7 @@ use crate::deps::AgentDeps;
 use crate::heartbeat::due::Need;
 
 pub(super) const TASK: TaskSpec = TaskSpec {
+    // tool-name-ok: a task of the heartbeat, which runs without the tool.
     name: "heartbeat_ping",
     need: Need::Essential,
     essential: true,

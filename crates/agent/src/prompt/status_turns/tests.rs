@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 
 /// Turns from number `first` on: `true` is one that only read the status.
-fn decided(first: u64, turns: &[bool]) -> LeftOut {
+fn decided(first: u64, turns: &[bool]) -> OmittedTurns {
     let tools = ["check_credits".to_owned()];
     let turn = |(seq, is_status): (u64, &bool)| StatusTurn {
         seq,
@@ -17,7 +17,7 @@ fn decided(first: u64, turns: &[bool]) -> LeftOut {
 
 /// What is shown: the numbers of turns, and sentences.
 fn shown(first: u64, turns: &[bool]) -> Vec<String> {
-    let LeftOut { turns: is_left_out, notes } = decided(first, turns);
+    let OmittedTurns { turns: is_left_out, notes } = decided(first, turns);
     let mut shown = Vec::new();
     for (place, seq) in (first..).take(turns.len()).enumerate() {
         if let Some(note) = notes.get(&place) {
