@@ -5,7 +5,7 @@
 //! the kernel lacks a layer, planning fails with [`plan::PlanRefusal`]: there is no weaker level
 //! to fall back to. This is the only crate with `unsafe`. So it also provides the operating
 //! system functions of the other crates: file handles beneath the workspace ([`fs`]), our own
-//! children ([`process`]), and the hardening of our own processes ([`harden`]). It must never use
+//! children ([`process`]), and the hardening of our own processes ([`harden()`]). It must never use
 //! tokio.
 
 mod boot;
