@@ -1,7 +1,7 @@
 //! Pure: the proof that a value was judged and allowed.
 //!
 //! Neither type can be made, copied or deserialised outside this crate: their fields are private,
-//! and they implement neither `Clone` nor `Deserialize`. Only [`crate::judge`] makes them.
+//! and they implement neither `Clone` nor `Deserialize`. Only [`crate::judge()`] makes them.
 //! Nothing here may ever hand out the value without consuming the proof.
 
 use std::fmt;

@@ -1,6 +1,6 @@
 //! Pure: decides what a call may do, and is the only issuer of the proof that it may.
 //!
-//! [`judge`] asks a value for its intents, evaluates every rule on each of them and combines the
+//! [`judge()`] asks a value for its intents, evaluates every rule on each of them and combines the
 //! findings: the most severe one decides. Only an allowed value comes back, sealed in
 //! [`Approved`]. Opening it yields the [`Permit`] that is needed to run it. Rules explain a
 //! refusal early and in words. The sandbox stops an attacker who gets past them. This crate must

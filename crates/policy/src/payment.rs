@@ -1,6 +1,6 @@
 //! Pure: checks payments against the creator's limits.
 //!
-//! The rules of [`crate::judge`] see only the call. The limits here need numbers that only the
+//! The rules of [`crate::judge()`] see only the call. The limits here need numbers that only the
 //! treasury knows: recent spending and the remaining balance. Refusals come before questions, and
 //! an unknown amount never passes. The signer and the cloud count for themselves: no limit here
 //! may be the only one.

@@ -6,7 +6,7 @@
 //! to fall back to. This is the only crate with `unsafe`. So it also provides the operating
 //! system functions of the other crates: file handles beneath the workspace ([`fs`]), our own
 //! children ([`process`]), snapshots of the workspace ([`snapshot`]), and the hardening of our own
-//! processes ([`harden`]). It must never use tokio.
+//! processes ([`harden()`]). It must never use tokio.
 
 mod boot;
 mod capture;

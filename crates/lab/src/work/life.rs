@@ -226,9 +226,7 @@ pub async fn measure(
     furnish(home, &case)?;
     let clock = FakeClock::at(BEGINS);
     let ids = IdGenerator::new(Arc::new(clock.clone()), Arc::new(SeededEntropy::new(1)));
-    let store = Store::open(&home.join("state.db"), ids.clone(), Arc::new(NoFaults))
-        .map_err(WorkError::setup("record"))?;
-    store.birth(newborn()).await.map_err(WorkError::setup("record"))?;
+    let store = open_record(home, &ids).await?;
     let answers = Arc::new(AtomicU64::new(0));
     let watch =
         Arc::new(WorkMonitor { clock: clock.clone(), seen: Mutex::default(), news: Notify::new() });
@@ -253,13 +251,7 @@ pub async fn measure(
         treasury: None,
         toolbox: Arc::new(Toolbox::built_in().map_err(WorkError::setup("tools"))?),
     };
-    let script = CreatorScript {
-        store: &store,
-        watch: &watch,
-        answers: &answers,
-        said: 0,
-        rested: Span::ZERO,
-    };
+    let script = CreatorScript::new(&store, &watch, &answers);
     let rested = lead(settings(home, limits, budgets), deps, script, &case).await?;
     store.close().await.map_err(WorkError::setup("record"))?;
     let stats = server.stats();
@@ -286,6 +278,14 @@ pub async fn measure(
         ended: seen.ended,
         took_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
     })
+}
+
+/// Opens the record of an automaton that was just born.
+async fn open_record(home: &Path, ids: &IdGenerator) -> Result<Store, WorkError> {
+    let store = Store::open(&home.join("state.db"), ids.clone(), Arc::new(NoFaults))
+        .map_err(WorkError::setup("record"))?;
+    store.birth(newborn()).await.map_err(WorkError::setup("record"))?;
+    Ok(store)
 }
 
 /// A model of the catalogue, with a window of this many tokens.
@@ -352,7 +352,12 @@ struct CreatorScript<'a> {
     rested: Span,
 }
 
-impl CreatorScript<'_> {
+impl<'a> CreatorScript<'a> {
+    /// A creator who has said nothing yet.
+    const fn new(store: &'a Store, watch: &'a WorkMonitor, answers: &'a AtomicU64) -> Self {
+        Self { store, watch, answers, said: 0, rested: Span::ZERO }
+    }
+
     async fn send(&mut self, words: &str) -> Result<(), WorkError> {
         let words = Labelled::new(Label::Creator, "creator", words);
         self.store.receive(words, None).await.map_err(WorkError::setup("message"))?;

@@ -1,10 +1,9 @@
-//! Pure: how a competent model works, whatever its task is.
+//! Pure: the work of a competent model, for any task.
 //!
-//! A solver is a straight program over a [`SolverContext`], run anew at each request. Whatever it
-//! needs it takes from what the request shows; what is not there is what the model would
-//! call a tool for, and the solver ends with that call. What it must not forget it writes
-//! into a file and reads again when it is no longer shown. Between two requests nothing is
-//! kept: a solver fails where a good model would.
+//! A solver is a straight program over a [`SolverContext`], run anew at each request. It takes its
+//! input from the request. If something is missing, it ends with the call that a model would make
+//! for it. It writes facts to remember into a file, and reads them again when they are no longer
+//! shown. Nothing is kept between two requests: a solver fails where a good model would.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -2,7 +2,7 @@
 //!
 //! [`Guard::scan`] removes invisible characters and forms that only programs may write. Then it
 //! runs eight checks and a learned one over the result, normalised and decoded with bounded
-//! effort. It rates the threat, and chooses the action by the text's source. [`frame`] puts marks
+//! effort. It rates the threat, and chooses the action by the text's source. [`frame()`] puts marks
 //! around a text that its author could not know.
 //!
 //! The findings advise the reader and give the operator a number. An author can always word a
