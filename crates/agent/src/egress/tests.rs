@@ -1,4 +1,4 @@
-//! What is told of the network, who gets a credential, and that nothing else is let through.
+//! Notes about the network, credentials, and refusal of everything else.
 
 use super::*;
 use automaton_core::entropy::SystemEntropy;
