@@ -117,7 +117,7 @@ impl HttpClient {
     /// A client.
     ///
     /// # Errors
-    /// When TLS cannot be set up.
+    /// Fails if TLS cannot be set up.
     pub fn new(config: HttpClientConfig) -> Result<Self, NetError> {
         Ok(Self {
             guarded: build(&config, AddressScope::Global)?,
@@ -134,7 +134,7 @@ impl HttpClient {
     /// waiting.
     ///
     /// # Errors
-    /// When the guard refuses, the server cannot be reached, is late, redirects,
+    /// Fails if the guard refuses, the server cannot be reached, is late, redirects,
     /// declares a body beyond the cap or has failed too often. An error status is
     /// no error here: the last answer is given when all attempts had one.
     pub async fn request(&self, request: HttpRequest) -> Result<HttpResponse, NetError> {

@@ -68,7 +68,7 @@ impl Origin {
     /// The origin of a URL, whatever its path.
     ///
     /// # Errors
-    /// When the URL is not http or https, has no host or holds credentials.
+    /// Fails if the URL is not http or https, has no host or holds credentials.
     pub fn of(url: &Url) -> Result<Self, OriginError> {
         let scheme = match url.scheme() {
             "http" => Scheme::Http,

@@ -82,7 +82,7 @@ impl HttpClient {
     /// itself; the second is never repeated.
     ///
     /// # Errors
-    /// When nobody may be paid there, when the request fails before there is a
+    /// Fails if nobody may be paid there, when the request fails before there is a
     /// demand, and whatever the payer says.
     pub async fn request_paying<P: Payer>(
         &self,

@@ -193,7 +193,7 @@ impl Proxy {
     /// A proxy with these limits and this resolver.
     ///
     /// # Errors
-    /// When TLS cannot be set up.
+    /// Fails if TLS cannot be set up.
     pub fn new(allowance: Allowance, names: Arc<dyn NameResolver>) -> Result<Self, NetError> {
         let rates = [RequestCounter::new(MINUTE), RequestCounter::new(DAY)];
         let rates = Arc::new(Mutex::new(rates));

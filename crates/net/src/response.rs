@@ -60,7 +60,7 @@ impl HttpResponse {
     /// No deadline of the request holds for it.
     ///
     /// # Errors
-    /// When the server changed to none.
+    /// Fails if the server changed to none.
     pub async fn upgrade(self) -> Result<Upgraded, NetError> {
         let ResponseBody { response, clock, .. } = self.body;
         let upgraded = response.upgrade().await;
@@ -122,7 +122,7 @@ impl ResponseBody {
     /// The next piece; `None` at the end.
     ///
     /// # Errors
-    /// When a deadline passes, the body grows beyond its cap or breaks off.
+    /// Fails if a deadline passes, the body grows beyond its cap or breaks off.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, NetError> {
         let read = self.clock.within(self.response.chunk()).await?;
         let origin = &self.clock.origin;

@@ -45,7 +45,7 @@ impl Events {
     /// Takes the next bytes and gives the events that are complete with them.
     ///
     /// # Errors
-    /// When a limit is passed; the stream is of no use from there on.
+    /// Fails if a limit is passed; the stream is of no use from there on.
     pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<SseEvent>, SseError> {
         let mut complete = Vec::new();
         for &byte in bytes {

@@ -17,11 +17,11 @@ use crate::access::Caller;
 use crate::app::App;
 use crate::error::ApiError;
 
-/// How long the other end may take to change the protocol.
+/// The longest time for the other end to change the protocol.
 const UPGRADE_WITHIN: std::time::Duration = std::time::Duration::from_secs(10);
 
 /// The caller's own, made when it is first asked for.
-pub(super) async fn own(
+pub(super) async fn get_or_create(
     State(app): State<Arc<App>>,
     caller: Caller,
 ) -> Result<Json<TunnelReply>, ApiError> {
@@ -50,7 +50,7 @@ pub(super) async fn connect(
         if let (Ok(Ok(upgraded)), Some(rent)) =
             (timeout(UPGRADE_WITHIN, upgraded).await, &keeper.rent)
         {
-            rent.tunnels.keep(id, Box::new(TokioIo::new(upgraded)));
+            rent.tunnels.add_connection(id, Box::new(TokioIo::new(upgraded)));
         }
     });
     let headers = [

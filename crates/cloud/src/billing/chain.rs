@@ -295,7 +295,7 @@ fn transfer_after(
 /// runs on changes until the block.
 ///
 /// # Errors
-/// When no transfer takes that much. Then nothing is stored, and the node is asked anew.
+/// Fails if no transfer takes that much. Then nothing is stored, and the node is asked anew.
 fn gas_for(estimate: u64) -> Result<u64, SettlementError> {
     let gas = estimate.saturating_mul(6) / 5;
     if gas > GAS_MAX {

@@ -48,7 +48,7 @@ const LOGS_WITHIN: Span = Span::from_secs(600);
 
 /// The task's hands.
 pub(crate) struct Settler {
-    pub(crate) db: Arc<dyn Db>,
+    pub(crate) db: Db,
     pub(crate) chain: Arc<dyn Settlement>,
     pub(crate) gas: GasPolicy,
     pub(crate) clock: Arc<dyn Clock>,
@@ -247,7 +247,7 @@ impl Settler {
     ) -> Result<(), SettlementStepError> {
         let mined = self.mined(sent).await?;
         if let Some((hash, TransactionInclusion { outcome: TxOutcome::Succeeded, stays })) = mined {
-            let by = SettledBy::own(hash);
+            let by = SettledBy::transaction(hash);
             return if stays { self.settle(payment, by).await } else { Ok(()) };
         }
         // Before the state: no block after this time can use what is unused then.
@@ -303,7 +303,7 @@ impl Settler {
                 Some((
                     hash,
                     TransactionInclusion { outcome: TxOutcome::Succeeded, stays: true },
-                )) => self.settle(payment, SettledBy::own(hash)).await,
+                )) => self.settle(payment, SettledBy::transaction(hash)).await,
                 _ => Ok(()),
             },
             _ => Ok(()),

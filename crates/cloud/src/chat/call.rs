@@ -57,7 +57,7 @@ impl MeteredCall {
     }
 }
 
-/// What the charge needs.
+/// The values that the charge needs.
 struct ChargeContext<'a> {
     meter: &'a ChatService,
     model: &'a OfferedModel,

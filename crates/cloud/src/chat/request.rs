@@ -58,9 +58,9 @@ pub(crate) struct ChatBody {
     /// The format that it is in, and its answer.
     pub(crate) format: ClientFormat,
     pub(crate) model: ModelId,
-    /// Whether the answer comes piece by piece.
+    /// The answer comes piece by piece.
     pub(crate) stream: bool,
-    /// Whether a stream ends with a piece that only has the usage.
+    /// A stream ends with a piece that only has the usage.
     pub(crate) wants_usage: bool,
     /// Bytes of the request.
     pub(crate) bytes: usize,
@@ -73,19 +73,19 @@ pub(crate) struct ChatBody {
     extra: PromptExtra,
     /// The form that vectors are asked for in.
     pub(super) vectors: VectorForm,
-    /// What a client of Anthropic asks for beside the format, by name.
+    /// The `anthropic-beta` names of the request.
     pub(super) betas: Vec<String>,
     fields: RequestFields,
 }
 
-/// Whom a request is put to.
+/// The addressee of a request.
 #[derive(Clone, Copy)]
 pub(super) struct RequestAddress<'a> {
     /// The format that is spoken there.
     pub(super) format: ApiFormat,
     /// The model's id there.
     pub(super) id: &'a ModelId,
-    /// What the limit of tokens is called there.
+    /// The upstream's name for the limit of tokens.
     pub(super) limit_name: TokenLimitName,
 }
 
@@ -163,8 +163,8 @@ impl ChatBody {
         }
     }
 
-    /// What the tokens of the call can be: the prompt's worst count, and as many of the answer
-    /// as the request allows, or else the model.
+    /// Returns the limits of the call's tokens: the prompt's highest count, and the request's or
+    /// else the model's limit of the answer.
     pub(crate) fn bounds(&self, model: &OfferedModel) -> TokenBounds {
         if self.format == ClientFormat::Embeddings {
             // Each text has a window of its own.
@@ -188,7 +188,7 @@ impl ChatBody {
     /// Returns what an answer may have, by what was asked for.
     pub(super) fn reply_limits(&self, model: &OfferedModel) -> ReplyLimits {
         let is_embedding = self.format == ClientFormat::Embeddings;
-        ReplyLimits::of(ReplyShape {
+        ReplyLimits::new(ReplyShape {
             is_stream: self.stream,
             tokens: self.bounds(model).most.completion,
             choices: self.choices,
@@ -253,9 +253,9 @@ impl ChatBody {
         Self::parse(ClientFormat::ChatCompletions, &body)?.for_upstream(model, to)
     }
 
-    /// What an answer tells back of its question, where its format does that.
-    pub(super) fn told_back(&self) -> RequestFields {
-        responses_request::told_back(&self.fields)
+    /// Returns the fields of the question that the answer repeats, if its format does that.
+    pub(super) fn echoed_fields(&self) -> RequestFields {
+        responses_request::echoed_fields(&self.fields)
     }
 }
 

@@ -47,7 +47,7 @@ impl Resolve for Resolver {
 /// Returns the addresses of a name: those of the system, but for names of this machine.
 ///
 /// # Errors
-/// When the system knows none.
+/// Fails if the system knows none.
 pub(crate) async fn lookup(name: &str) -> std::io::Result<Vec<IpAddr>> {
     if is_localhost(name) {
         return Ok(vec![IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)]);

@@ -100,7 +100,7 @@ pub fn length(bytes: &[u8], seen: usize) -> Result<Option<usize>, RequestHeadErr
 /// Reads a whole head, its empty line included.
 ///
 /// # Errors
-/// When there is any doubt about what it says.
+/// Fails if there is any doubt about what it says.
 pub fn parse(head: &[u8]) -> Result<RequestHead, RequestHeadError> {
     if head.len() > EGRESS_HEAD_BYTES_MAX {
         return Err(RequestHeadError::Large);

@@ -87,7 +87,7 @@ pub(super) fn hashes_of_payment(tx: &DbTx<'_>, payment: i64) -> rusqlite::Result
     hashes(tx, all, &payment.to_string())
 }
 
-/// Whether a number of the account is in use for a payment.
+/// Returns whether a nonce of the account is in use for a payment.
 pub(super) fn is_open(tx: &DbTx<'_>, payment: i64) -> rusqlite::Result<bool> {
     let statement = "SELECT EXISTS \
                      (SELECT 1 FROM gas_nonces WHERE payment = ?1 AND state = 'open')";
