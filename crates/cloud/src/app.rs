@@ -298,7 +298,7 @@ async fn assemble(
     let settler = Arc::new(Settler {
         db: db.clone(),
         chain,
-        gas: config.chain.gas_rules(),
+        gas: config.chain.fee_policy(),
         clock: Arc::clone(&clock),
         ids: ids.clone(),
         report: Arc::clone(&report),

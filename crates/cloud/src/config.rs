@@ -18,10 +18,10 @@ use automaton_core::time::Span;
 use automaton_core::wire::x402::{ChainId, TokenDomain};
 use automaton_net::{Origin, Url};
 use automaton_sandbox::process::effective_user;
+use automaton_wallet::transactions::FeePolicy;
 use serde::Deserialize;
 
 use crate::billing::facilitator::PaymentTerms;
-use crate::billing::gas::GasPolicy;
 use crate::billing::price::TokenPrices;
 use crate::error::CloudError;
 use crate::machines::egress::MachineEgressConfig;
@@ -422,9 +422,9 @@ impl ChainConfig {
 
     /// Returns the rules for fees and replacement of transactions.
     #[must_use]
-    pub(crate) fn gas_rules(&self) -> GasPolicy {
+    pub(crate) fn fee_policy(&self) -> FeePolicy {
         let replace_after = Span::from_secs(self.replace_after_seconds.into());
-        GasPolicy { replace_after, fee_max: self.fee_max_wei }
+        FeePolicy { replace_after, fee_max: self.fee_max_wei }
     }
 }
 

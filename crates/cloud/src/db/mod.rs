@@ -21,11 +21,11 @@ use automaton_sqlite::chain::Hash;
 
 use crate::ledger::PostingReason;
 
+pub use automaton_wallet::transactions::{Fees, Submission, TransactionEnd};
 pub use error::DbError;
 pub use payments::{
-    BeginPaymentOutcome, CreditPurchase, Fees, IncomingPayment, IncomingPaymentState,
-    NewIncomingPayment, NewNonceReservation, NonceReservation, NonceReservationEnd, Sale,
-    SettledBy, Submission,
+    BeginPaymentOutcome, CreditPurchase, IncomingPayment, IncomingPaymentState, NewIncomingPayment,
+    NewNonceReservation, NonceReservation, Sale, SettledBy,
 };
 pub use sqlite::Db;
 pub use unclaimed::UnclaimedCredits;

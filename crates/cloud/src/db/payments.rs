@@ -1,4 +1,4 @@
-//! Payments as they are stored: what is sent, where it stands, and the numbers for its gas.
+//! The rows of payments: the payment, its state, and the nonces for its gas.
 
 use alloy_primitives::{Address, B256, Bytes};
 use automaton_core::id::{MachineId, TransactionId};
@@ -6,6 +6,7 @@ use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_core::time::{Span, Timestamp};
 use automaton_core::wire::x402::Authorization;
 use automaton_sqlite::chain::Hash;
+use automaton_wallet::transactions::{Fees, PendingTransaction};
 
 /// A payment to be stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -111,21 +112,12 @@ pub enum IncomingPaymentState {
     Failed(String),
 }
 
-/// The highest price that a transaction pays for a unit of gas, in wei (EIP-1559).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Fees {
-    /// In all.
-    pub max: u64,
-    /// To whoever makes the block.
-    pub priority: u64,
-}
-
-/// A number of the account that pays gas, to be taken.
+/// A nonce of the account that pays gas, to be reserved for a payment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NewNonceReservation {
-    /// The payment intent, by which the signer fixes the nonce.
+    /// The intent, by which the signer fixes the nonce.
     pub intent: TransactionId,
-    /// The payment that it is for.
+    /// The payment.
     pub payment: i64,
     /// The gas limit of its transactions.
     pub gas: u64,
@@ -133,45 +125,13 @@ pub struct NewNonceReservation {
     pub fees: Fees,
 }
 
-/// A number that is taken.
+/// A nonce of the account that pays gas, reserved for a payment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NonceReservation {
-    /// The payment intent, by which the signer fixes the nonce.
-    pub intent: TransactionId,
-    /// The payment that it is for.
+    /// The payment.
     pub payment: i64,
-    /// The gas limit of its transactions.
-    pub gas: u64,
-    /// The number, once something is signed.
-    pub nonce: Option<u64>,
-    /// The fees of the newest attempt.
-    pub fees: Fees,
-    /// The time of the newest attempt.
-    pub since: Timestamp,
-    /// The newest attempt's transaction; nothing, while it is not signed.
-    pub raw: Option<Bytes>,
-    /// The hashes of all that was signed, oldest first.
-    pub hashes: Vec<B256>,
-}
-
-/// The end of a reservation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NonceReservationEnd {
-    /// One of its transactions is in a block.
-    Spent,
-    /// Somebody else's transaction has its number.
-    Lost,
-}
-
-/// A signed transaction.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Submission {
-    /// Its hash.
-    pub hash: B256,
-    /// Its bytes.
-    pub raw: Bytes,
-    /// Its number among those of the account that pays the gas.
-    pub gas_nonce: u64,
+    /// The transaction that has the nonce, or will have it.
+    pub transaction: PendingTransaction,
 }
 
 /// A stored payment.

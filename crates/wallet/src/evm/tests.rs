@@ -1,4 +1,4 @@
-//! What is asked of a node, and what is taken for an answer.
+//! The questions about authorizations, and the answers that are accepted.
 
 use serde_json::{Value, json};
 
@@ -8,33 +8,7 @@ use crate::test_node::{TestNode, reply};
 const TOKEN: Address = Address::repeat_byte(0xA5);
 const WALLET: Address = Address::repeat_byte(0xAA);
 
-#[test]
-fn calls_are_encoded_as_the_token_expects() {
-    let owner: Address = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266".parse().unwrap();
-    assert_eq!(
-        calldata(BALANCE_OF, &[owner.into_word()]),
-        "0x70a08231000000000000000000000000f39fd6e51aad88f6f4ce6ab8827279cfffb92266"
-    );
-}
-
-#[test]
-fn numbers_are_hexadecimal() {
-    assert_eq!((number("0x7a69"), number("0x0")), (Ok(31337), Ok(0)));
-    for text in ["", "0x", "31337", "-0x1", "0x10000000000000000"] {
-        assert!(number(text).is_err(), "{text}");
-    }
-}
-
-#[test]
-fn what_is_no_word_is_never_zero() {
-    assert_eq!(word(&format!("0x{}2a", "00".repeat(31))), Ok(U256::from(42)));
-    assert_eq!(word(&format!("0x{}", "00".repeat(32))), Ok(U256::ZERO));
-    for answer in ["", "0x", "0x00", "zero", &format!("0x{}", "00".repeat(33))] {
-        assert!(word(answer).is_err(), "{answer}");
-    }
-}
-
-/// A node that answers each question with the next of these, after its chain's id.
+/// Starts a node that answers each question with the next of these, after its chain's id.
 async fn node(answers: Vec<Value>) -> (ChainClient, TestNode) {
     let first = json!({ "result": "0x7a69" });
     let replies = std::iter::once(first).chain(answers).map(|it| reply(200, &it)).collect();

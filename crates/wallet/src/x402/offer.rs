@@ -298,7 +298,7 @@ impl PaymentOffer {
     /// identifier (extension `payment-identifier`), `id` is it.
     ///
     /// # Errors
-    /// When the value cannot be written as JSON, or this is no way to pay.
+    /// Fails if the value cannot be written as JSON, or this is no way to pay.
     pub fn payment(
         &self,
         payload: ExactPayload,

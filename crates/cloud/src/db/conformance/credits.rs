@@ -240,7 +240,7 @@ pub(super) async fn nonces(home: &DbHome) {
     };
     drop(db);
     let db = home.open(&clock);
-    let reservation = &db.open_nonces().await.unwrap()[0];
+    let reservation = &db.open_nonces().await.unwrap()[0].transaction;
     assert_eq!(
         (reservation.intent, reservation.nonce, &reservation.raw, reservation.gas),
         (first.intent, None, &None, 70_000)
@@ -249,7 +249,7 @@ pub(super) async fn nonces(home: &DbHome) {
     assert!(db.mark_signed(first.intent, sent(2, 7)).await.is_err(), "nothing asked for it");
     clock.step(Span::from_secs(40));
     db.raise_nonce_fees(first.intent, fees(12)).await.unwrap();
-    let reservation = &db.open_nonces().await.unwrap()[0];
+    let reservation = &db.open_nonces().await.unwrap()[0].transaction;
     assert_eq!(
         (reservation.fees, reservation.since, &reservation.raw),
         (fees(12), clock.now(), &None)
@@ -259,9 +259,9 @@ pub(super) async fn nonces(home: &DbHome) {
     let hashes = vec![B256::repeat_byte(1), B256::repeat_byte(2)];
     let stored = db.payment(id).await.unwrap();
     assert_eq!(stored.state, IncomingPaymentState::Submitted(hashes.clone()));
-    assert_eq!(db.open_nonces().await.unwrap()[0].hashes, hashes);
+    assert_eq!(db.open_nonces().await.unwrap()[0].transaction.hashes, hashes);
     for _ in 0..2 {
-        db.close_nonce(first.intent, NonceReservationEnd::Lost).await.unwrap();
+        db.close_nonce(first.intent, TransactionEnd::Lost).await.unwrap();
     }
     assert_eq!(db.open_nonces().await.unwrap(), []);
     let second = new();
@@ -269,5 +269,5 @@ pub(super) async fn nonces(home: &DbHome) {
     db.mark_signed(second.intent, sent(3, 9)).await.unwrap();
     // What is over keeps its number all the same.
     db.mark_failed(id, "why".to_owned()).await.unwrap();
-    assert_eq!(db.open_nonces().await.unwrap()[0].nonce, Some(9));
+    assert_eq!(db.open_nonces().await.unwrap()[0].transaction.nonce, Some(9));
 }

@@ -29,9 +29,9 @@ use rusqlite::{Connection, Row};
 use super::{
     Balance, BeginPaymentOutcome, Ceiling, CeilingOutcome, DbError, Fees, HoldOutcome,
     IncomingPayment, KeyOutcome, LedgerEntry, LedgerTotals, NewHold, NewIncomingPayment, NewKey,
-    NewNonceReservation, NewTransfer, NonceReservation, NonceReservationEnd, PageRange, Refund,
-    RefundOutcome, RegisterOutcome, SaleRecord, SettledBy, SignInAttempt, SignInOutcome,
-    Submission, TransferCeilingChange, TransferOutcome, UnclaimedCredits,
+    NewNonceReservation, NewTransfer, NonceReservation, PageRange, Refund, RefundOutcome,
+    RegisterOutcome, SaleRecord, SettledBy, SignInAttempt, SignInOutcome, Submission,
+    TransactionEnd, TransferCeilingChange, TransferOutcome, UnclaimedCredits,
 };
 use crate::billing::price::Charge;
 use writer::DbWriter;
@@ -288,7 +288,7 @@ impl Db {
     pub async fn close_nonce(
         &self,
         intent: TransactionId,
-        end: NonceReservationEnd,
+        end: TransactionEnd,
     ) -> Result<(), DbError> {
         self.writer.run("close a nonce for gas", move |tx| nonces::close(tx, intent, end)).await
     }
