@@ -313,7 +313,7 @@ impl Gate for EgressGate {
             let ticket = self.decide(&asked).await?;
             let mut pass = AllowedRequest {
                 ticket,
-                spelled: self.egress.reachable.spells(&asked.origin.to_string()),
+                allowlisted: self.egress.reachable.spells(&asked.origin.to_string()),
                 to: asked.origin.clone(),
                 headers: Vec::new(),
             };

@@ -68,7 +68,7 @@ impl CloudClient {
         let response = self.client.request(with_body(request, asked)?).await?;
         match response.status {
             200..=299 => {
-                let body = response.body.whole().await?;
+                let body = response.body.read_to_end().await?;
                 let reply: TransferReply = serde_json::from_slice(&body)
                     .map_err(|error| self.malformed(error.to_string()))?;
                 self.is_as_asked(&reply, asked)?;
@@ -76,7 +76,7 @@ impl CloudClient {
             }
             // A conflict says that something else happened under this key.
             status @ (400 | 402 | 403 | 422) => {
-                let body = response.body.whole().await?;
+                let body = response.body.read_to_end().await?;
                 let told: ErrorBody = serde_json::from_slice(&body)
                     .map_err(|error| self.malformed(format!("status {status}, {error}")))?;
                 let (code, details) = (told.code, told.details);

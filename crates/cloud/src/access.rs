@@ -140,7 +140,7 @@ impl SignInContext {
 
     fn check(&self, message: &SignIn, now: Timestamp) -> Result<(), &'static str> {
         // silent-ok: what is no URL is not ours.
-        let origin = Url::parse(&message.uri).ok().and_then(|url| Origin::of(&url).ok());
+        let origin = Url::parse(&message.uri).ok().and_then(|url| Origin::from_url(&url).ok());
         let is_ours =
             |origin: &Origin| *origin == self.origin || Some(origin) == self.inside.as_ref();
         let Some(origin) = origin.filter(is_ours) else {

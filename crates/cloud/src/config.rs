@@ -166,7 +166,7 @@ impl TryFrom<String> for HttpUrl {
 
     fn try_from(text: String) -> Result<Self, String> {
         let url = Url::parse(&text).map_err(|error| format!("'{text}' is no URL: {error}"))?;
-        let origin = Origin::of(&url).map_err(|error| error.to_string())?;
+        let origin = Origin::from_url(&url).map_err(|error| error.to_string())?;
         Ok(Self { url, origin })
     }
 }

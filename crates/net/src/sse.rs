@@ -33,11 +33,11 @@ pub struct SseEvent {
 pub struct Events {
     line: Vec<u8>,
     event: SseEvent,
-    /// Whether the event has a data line; an empty one counts.
+    /// The event has a data line; an empty one counts.
     has_data: bool,
-    /// Whether the last byte was CR: an LF that follows belongs to it.
+    /// The last byte was CR, so an LF that follows belongs to it.
     after_cr: bool,
-    /// Whether a line has ended already: only the first may begin with a mark.
+    /// A line has ended already. Only the first may begin with a byte order mark.
     begun: bool,
 }
 

@@ -55,9 +55,9 @@ impl std::fmt::Debug for SignerClient {
 /// A signed payment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignedAuthorization {
-    /// What the header that pays holds.
+    /// The payload of the header that pays.
     pub payload: ExactPayload,
-    /// When it ends to be valid.
+    /// The end of its validity.
     pub valid_before: Timestamp,
 }
 
@@ -191,7 +191,7 @@ impl SignerClient {
         Ok(format!("{text}\nSignature: {signature}"))
     }
 
-    /// What the signer may still sign, and what it ever signed.
+    /// Reads the signer's remaining limits and its totals.
     ///
     /// # Errors
     /// Fails if the signer is gone, or its ledger cannot be read; then it is unknown.

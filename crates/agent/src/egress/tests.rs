@@ -33,7 +33,7 @@ async fn ask(
     let behalf = CallProvenance { input: label, heard: label, ..manual_provenance(&ids()) };
     let gate = EgressGate::new(&egress(), Judge::default(), ids(), behalf, Vec::new(), None);
     let url = Url::parse(url).unwrap();
-    let origin = Origin::of(&url).unwrap();
+    let origin = Origin::from_url(&url).unwrap();
     gate.judge(EgressRequest { method: method.to_owned(), url, origin }).await
 }
 

@@ -67,7 +67,7 @@ impl UpstreamServer {
         let mut response = self.ask(body, asked).await?;
         let media_type = response.media_type();
         if !asked.chat.stream {
-            let body = response.body.whole().await.map_err(|error| broken(asked, &error))?;
+            let body = response.body.read_to_end().await.map_err(|error| broken(asked, &error))?;
             let mark = "\u{FEFF}".as_bytes();
             let body = body.strip_prefix(mark).map_or_else(|| body.clone(), <[u8]>::to_vec);
             return answer.document(body.into()).map_err(|what| self.unreadable(asked, &what));
@@ -209,7 +209,7 @@ impl UpstreamServer {
     ) -> UpstreamFailure {
         let status = response.status;
         let wait = response.header("retry-after").and_then(|text| text.trim().parse::<u64>().ok());
-        let body = response.body.whole().await.unwrap_or_default();
+        let body = response.body.read_to_end().await.unwrap_or_default();
         let keys = self.keys.all();
         let clean = |text: &str| redact::text(text, &keys, SAID_MAX);
         let said = clean(&String::from_utf8_lossy(&body));
