@@ -91,7 +91,7 @@ impl SignInContext {
         code
     }
 
-    /// Returns until when a nonce is good, where it is one of ours.
+    /// Returns the end of a nonce's validity, if this cloud issued it.
     fn end_of(&self, nonce: &str) -> Option<Timestamp> {
         let (said, code) = nonce.split_at_checked(END_CHARS + NONCE_CHARS)?;
         // The hashes are compared, so that the time that it takes tells nothing of the code.

@@ -164,7 +164,7 @@ impl CloudServer {
         Self::start_over(config, deps, CloudBackend { chain, db }).await
     }
 
-    /// Starts a cloud over a chain and a database that somebody else holds, too.
+    /// Starts a cloud over a chain and a database that the caller may share.
     ///
     /// # Errors
     /// As [`CloudServer::start`].

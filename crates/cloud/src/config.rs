@@ -231,8 +231,8 @@ pub struct ChainConfig {
     pub gas_per_day_wei: u64,
 }
 
-/// The signer of the account that pays gas: its key is in a process of its own,
-/// which whoever starts a cloud starts beside it.
+/// The signer of the account that pays gas. Its key is in a process of its own, which is started
+/// beside the cloud.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GasSigner {

@@ -23,8 +23,8 @@ use serde::Deserialize;
 use crate::billing::price::BilledTokens;
 use crate::db::{Balance, DbError, LedgerTotals};
 
-/// The code with which clients of Anthropic are told that no conversation is kept here. They go
-/// on without a thread then.
+/// The code that tells clients of Anthropic that no conversation is kept here. They go on without
+/// a thread then.
 const THREAD_UNSUPPORTED: &str = "thread_unsupported_request";
 
 /// Takes messages for the operator, one sentence a call.
@@ -97,7 +97,7 @@ pub enum CloudError {
 pub(crate) struct ApiError {
     pub(crate) status: StatusCode,
     pub(crate) body: Box<ErrorBody>,
-    /// After how many seconds the same may work, where somebody has said so.
+    /// The seconds after which the same request may work, if they are known.
     pub(crate) again_after: Option<u64>,
     /// Fields that only clients of OpenAI read.
     pub(crate) field: Box<RefusedField>,
@@ -127,7 +127,7 @@ impl ApiError {
         Self { body: Box::new(body), ..refusal }
     }
 
-    /// There are too few credits for a question, of so many tokens with its answer.
+    /// Refuses a question for which there are too few credits, with its tokens and its answer's.
     pub(crate) fn cannot_ask(needed: Microcents, most: BilledTokens, balance: Balance) -> Self {
         let Balance { available, held } = balance;
         let mut refusal = Self::insufficient(needed, available);
@@ -207,7 +207,7 @@ impl ApiError {
         MessagesErrorBody { kind: "error".to_owned(), error, code, details: numbers, detail }
     }
 
-    /// The event for clients of OpenAI's responses, after so many others.
+    /// Returns the event for clients of OpenAI's responses, with its place in the sequence.
     pub(crate) fn for_responses(&self, sequence_number: usize) -> ResponsesErrorEvent {
         let ModelErrorBody { error, .. } = self.for_models();
         let ModelError { message, code, param, .. } = error.clone();
@@ -241,7 +241,8 @@ impl ApiError {
         }
     }
 
-    /// A failure of ours, told to the operator in full and to the client not at all.
+    /// Refuses because of an internal failure. The operator gets its full text, and the client none
+    /// of it.
     pub(crate) fn internal(
         report: &OperatorNotifier,
         error: &(dyn std::error::Error + 'static),

@@ -61,7 +61,7 @@ pub(crate) struct GatewayNames {
     pub(crate) public_url: PublicUrlForm,
 }
 
-/// A port that somebody asks for.
+/// A requested port.
 #[derive(Debug, PartialEq, Eq)]
 struct PortTarget {
     short_id: String,
@@ -71,7 +71,7 @@ struct PortTarget {
 }
 
 impl GatewayNames {
-    /// The URL that whoever exposes a port is told first.
+    /// Returns the URL of a port that its owner is shown first.
     pub(crate) fn public_url(&self, short_id: &str, port: u16) -> String {
         match self.public_url {
             PublicUrlForm::Name => self.url(short_id, port),
@@ -222,8 +222,8 @@ impl App {
     }
 }
 
-/// The payment for a request, once it is on the chain. Nobody pays for what nobody answers,
-/// so whether somebody listens is tried before.
+/// Takes the payment for a request, once it is on the chain. A connection is opened before, so
+/// that no visitor pays for a program that does not listen.
 async fn take_payment(
     app: &Arc<App>,
     rent: &MachineOffering,

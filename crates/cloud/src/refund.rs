@@ -36,7 +36,7 @@ impl FromStr for Refund {
 }
 
 impl RefundReceipt {
-    /// The USDC that somebody is owed on the chain, for a purchase.
+    /// Returns the payer of a purchase and the USDC that the payer is owed on the chain.
     #[must_use]
     pub fn owed(&self) -> Option<(Address, MicroUsdc)> {
         // A cent has 10⁶ microcents and 10⁴ base units of USDC.

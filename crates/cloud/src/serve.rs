@@ -49,7 +49,7 @@ const TAKEN_WITHIN: Duration = Duration::from_secs(120);
 /// The pause after no connection could be accepted for want of descriptors.
 const AGAIN: Duration = Duration::from_millis(200);
 
-/// Serves until it is told to stop, and then what is under way to its end.
+/// Serves until it is stopped, and then finishes the requests under way.
 pub(crate) async fn serve(
     listener: TcpListener,
     routes: Router,
@@ -151,7 +151,7 @@ async fn converse(
 struct TimeoutBody {
     body: Incoming,
     bytes: u64,
-    /// Since somebody waits for it.
+    /// The beginning and the deadline of the current wait.
     waited: Option<(Instant, Pin<Box<Sleep>>)>,
     /// Set when all of it was read.
     is_read: Arc<AtomicBool>,

@@ -31,7 +31,7 @@ pub(crate) struct AddressPlace {
 }
 
 impl AddressShares {
-    /// Lets each address have so many connections, but for these proxies.
+    /// Lets each address have `each_max` connections, except for these proxies.
     pub(crate) fn new(each_max: usize, proxies: &[IpAddr]) -> Self {
         let proxies = proxies.iter().map(IpAddr::to_canonical).collect();
         Self(Arc::new(Shared { each_max, proxies, open: Mutex::default() }))

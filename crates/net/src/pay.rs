@@ -36,7 +36,7 @@ pub struct PaymentChallenge {
 pub struct PaymentHeader {
     /// `x-payment` or `payment-signature`.
     pub header: &'static str,
-    /// Its value. Whoever has it can have it settled.
+    /// Its value. Anybody who has it can have it settled.
     pub value: Secret,
 }
 

@@ -50,7 +50,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 /// The window of [`EGRESS_REQUESTS_PER_DAY`].
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A request that somebody in the sandbox wants to send.
+/// A request that a program in the sandbox wants to send.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EgressRequest {
     /// The method; `CONNECT` for a tunnel.

@@ -98,7 +98,8 @@ pub(crate) struct BodyLimits {
 }
 
 impl BodyLimits {
-    /// Limits for a body of at most so many bytes; after its lists were emptied, if they are.
+    /// Creates limits for a body of at most `limit_bytes`, counted after its lists were emptied,
+    /// if they are.
     pub(crate) const fn new(limit_bytes: u64, empties_lists: bool) -> Self {
         let arriving_bytes = if empties_lists { UNLISTED_BYTES_MAX } else { limit_bytes };
         Self {

@@ -199,7 +199,7 @@ impl RefusalForm {
     }
 }
 
-/// Gives a refusal the form of OpenAI or Anthropic where their clients ask, whoever refuses.
+/// Gives all refusals the form of OpenAI or Anthropic at the paths of their clients.
 async fn refused_as_clients_read(request: Request, next: Next) -> Response {
     let form = RefusalForm::of_path(request.uri().path());
     let response = next.run(request).await;

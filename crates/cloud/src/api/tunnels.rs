@@ -1,5 +1,5 @@
-//! Sandboxes that are their owners' own: `/v1/tunnels`. Their ports are exposed as a
-//! machine's are, under the id that is told here.
+//! Tunnels to sandboxes that owners run themselves: `/v1/tunnels`. Their ports are exposed like
+//! a machine's, under the tunnel's id.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::error::ApiError;
 /// The longest time for the other end to change the protocol.
 const UPGRADE_WITHIN: std::time::Duration = std::time::Duration::from_secs(10);
 
-/// The caller's own, made when it is first asked for.
+/// Returns the caller's tunnel, which the first request creates.
 pub(super) async fn get_or_create(
     State(app): State<Arc<App>>,
     caller: Caller,

@@ -80,7 +80,7 @@ pub struct SaleOffer {
 }
 
 impl SaleOffer {
-    /// The price of so many US dollars of credits in base units of USDC.
+    /// Returns the price of credits for a number of US dollars, in base units of USDC.
     #[must_use]
     pub fn price_of(usd: u32) -> MicroUsdc {
         MicroUsdc::new(u64::from(usd) * 1_000_000)

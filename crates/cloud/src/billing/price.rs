@@ -44,7 +44,7 @@ impl BilledTokens {
         Self { prompt, cached, cache_write: self.cache_write.min(prompt - cached), completion }
     }
 
-    /// As a client is told that they were estimated.
+    /// Returns the usage for a client, marked as estimated.
     #[must_use]
     pub fn as_estimate(self) -> ChatUsage {
         let (cached_tokens, cache_write_tokens) = (self.cached, self.cache_write);
@@ -171,8 +171,8 @@ impl TokenPrices {
         fresh.plus(cached)?.plus(written)?.plus(self.output.per_million(tokens.completion.into())?)
     }
 
-    /// The most that so many tokens can cost, however many of them a cache held or was given:
-    /// each part is rounded up, so that each but one may cost one more than in the whole.
+    /// Returns the highest cost of these tokens, however many of them a cache held or was given.
+    /// Each part is rounded up, so each but one may cost one unit more than in the whole.
     ///
     /// # Errors
     /// Fails if the amount cannot be counted.
@@ -186,7 +186,7 @@ impl TokenPrices {
         Self { input, ..*self }.cost(whole)?.plus(Microcents::new((parts - 1).max(0)))
     }
 
-    /// The charge for so many tokens.
+    /// Returns the charge for these tokens.
     ///
     /// # Errors
     /// Fails if the amount cannot be counted.

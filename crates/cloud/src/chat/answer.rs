@@ -43,7 +43,7 @@ pub(super) trait Answer: Send {
     /// Returns whether the answer came to its end.
     fn is_whole(&self) -> bool;
 
-    /// The tokens that are charged, for a question of so many bytes.
+    /// Returns the tokens that are charged, for a question of this size.
     fn billed(&self, prompt_bytes: usize) -> (BilledTokens, Metering);
 
     /// Shows what was held back until the charge.

@@ -69,7 +69,7 @@ struct MessageShape<'a> {
 /// Refuses what is not sold, and tells how many messages there are and how large the prompt may be.
 ///
 /// # Errors
-/// What the client is told.
+/// The error for the client.
 pub(super) fn check(fields: &RequestFields) -> Result<(usize, PromptExtra), ApiError> {
     FIELDS.check(fields, Some(&["function", "custom"]))?;
     let messages = parts::<MessageShape<'_>>(fields, "messages")?;

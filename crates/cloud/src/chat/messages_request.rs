@@ -93,7 +93,7 @@ struct CacheMark {
 /// Refuses what is not sold, and tells how many messages there are and how large the prompt may be.
 ///
 /// # Errors
-/// What the client is told.
+/// The error for the client.
 pub(super) fn check(fields: &RequestFields) -> Result<(usize, PromptExtra), ApiError> {
     if fields.get("thread").is_some_and(|thread| thread.get() != "null") {
         return Err(ApiError::no_threads());

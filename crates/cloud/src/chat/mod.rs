@@ -1,10 +1,9 @@
 //! Metered calls of models: set aside, ask the upstream, charge, answer.
 //!
-//! A call is a task of its own that records its answer; whoever sent the request,
-//! now or again, reads the recording. So a client that hangs up changes nothing
-//! and a client that repeats itself, by a name or after it lost its connection, is
-//! not charged twice. Without a name two equal questions are two otherwise: who asks
-//! twice may want two answers. The end of an answer is never shown before it is
+//! A call is a task of its own that records its answer, and clients read the recording. So a
+//! client that hangs up changes nothing. A client that repeats a request, by its name or after it
+//! lost its connection, is not charged twice. Otherwise two equal requests without a name are two
+//! calls, since the client may want two answers. The end of an answer is never shown before it is
 //! charged.
 
 mod answer;

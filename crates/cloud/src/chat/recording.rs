@@ -1,8 +1,8 @@
 //! The answer to a call, while it comes and for some time after.
 //!
-//! One task writes it; any number of clients read it from the beginning. Of a long one the
-//! beginning is let go of, once the client that is furthest has read it: whoever comes later is
-//! told so. It must never hold more of a stream than a few mebibytes, however long that is.
+//! One task writes it, and any number of clients read it from the beginning. The beginning of a
+//! long answer is dropped once the client furthest ahead has read it. A client that comes later
+//! gets an error that says so. It must never hold more than a few mebibytes of a stream.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -79,7 +79,7 @@ impl ReplyForm {
         })
     }
 
-    /// A refusal for a client that has the head of an answer already, and so many pieces of it.
+    /// Returns a refusal for a client that already has the head and `pieces` pieces of an answer.
     fn refusal(self, error: &ApiError, pieces: usize) -> Option<Bytes> {
         let json = match self {
             Self::ChatDocument | Self::ChatEvents | Self::ResponsesDocument => {
@@ -144,7 +144,7 @@ impl RecordingProgress {
         self.pieces.get(nth.checked_sub(self.dropped)?)
     }
 
-    /// Bytes after so many pieces.
+    /// Returns the bytes after the first `nth` pieces.
     fn bytes_after(&self, nth: usize) -> usize {
         self.pieces.iter().skip(nth.saturating_sub(self.dropped)).map(Bytes::len).sum()
     }

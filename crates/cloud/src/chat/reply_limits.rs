@@ -12,7 +12,7 @@ const BASE_BYTES: u64 = 1 << 20;
 const PIECE_BYTES: u64 = 1024;
 /// Bytes of a token in one document: some servers write each character as a number.
 const TOKEN_BYTES: u64 = 32;
-/// Bytes of one token that is told with its probability: its text, and its bytes as numbers.
+/// Bytes of one token with its probability: its text, and its bytes as numbers.
 const PROBABILITY_BYTES: u64 = 256;
 /// Bytes of one vector.
 const VECTOR_BYTES: u64 = 64 << 10;
@@ -36,7 +36,7 @@ pub(super) struct ReplyShape {
     pub(super) tokens: u32,
     /// The number of answers.
     pub(super) choices: u32,
-    /// Tokens that are told with their probabilities in the place of each token; 0 where none is.
+    /// Tokens with probabilities that are listed for each token; 0 for none.
     pub(super) probabilities: u32,
     /// Vectors, at most.
     pub(super) vectors: usize,
@@ -92,8 +92,8 @@ mod tests {
         question_bytes: 0,
     };
 
-    /// A piece as servers that are compatible with OpenAI send it, with a word of so many bytes
-    /// and so many alternatives to it.
+    /// Returns a piece as servers compatible with OpenAI send it, with a word of this size and this
+    /// number of alternatives.
     fn piece(word: usize, alternatives: usize) -> String {
         let one = |word: &str| {
             let bytes: Vec<_> = word.bytes().map(|byte| byte.to_string()).collect();

@@ -67,7 +67,7 @@ pub(crate) struct ChatBody {
     messages: usize,
     choices: u32,
     limit: Option<u32>,
-    /// Tokens that are told with their probabilities in the place of each token.
+    /// Tokens with probabilities that are listed for each token.
     probabilities: u32,
     /// Tokens of the prompt that its bytes do not bound.
     extra: PromptExtra,
@@ -93,7 +93,7 @@ impl ChatBody {
     /// Reads a request of this format.
     ///
     /// # Errors
-    /// What the client is told.
+    /// The error for the client.
     pub(crate) fn parse(format: ClientFormat, body: &[u8]) -> Result<Self, ApiError> {
         let wrong = |what: String, param| ApiError::wrong_field(what, param);
         let mut fields: RequestFields = serde_json::from_slice(body)
@@ -207,7 +207,7 @@ impl ChatBody {
     /// always, and the usage asked for.
     ///
     /// # Errors
-    /// What the client is told, where the upstream's format cannot say what is asked.
+    /// The error for the client, if the upstream's format has no form for the request.
     pub(super) fn for_upstream(
         &self,
         model: &OfferedModel,
@@ -281,10 +281,10 @@ pub(super) struct SoldFields {
 }
 
 impl SoldFields {
-    /// Refuses any other field, and tools of other kinds where these are told.
+    /// Refuses all other fields, and tools of other kinds if kinds are listed.
     ///
     /// # Errors
-    /// What the client is told.
+    /// The error for the client.
     pub(super) fn check(
         &self,
         fields: &RequestFields,
@@ -348,8 +348,8 @@ pub(super) fn parts<'a, T: Deserialize<'a>>(
     })
 }
 
-/// Reads how many tokens are told with their probabilities in the place of each: itself, and so
-/// many others.
+/// Reads the number of tokens with probabilities that are listed for each token: itself and the
+/// requested alternatives.
 fn told_probabilities(fields: &RequestFields) -> Result<u32, ApiError> {
     let others: Option<u32> = field(fields, "top_logprobs")?;
     let asked = fields.get("logprobs").map_or("null", |it| it.get());

@@ -77,7 +77,7 @@ struct ItemShape<'a> {
 /// Refuses what is not sold, and tells how many items the input has and how large it may be.
 ///
 /// # Errors
-/// What the client is told.
+/// The error for the client.
 pub(super) fn check(fields: &RequestFields) -> Result<(usize, PromptExtra), ApiError> {
     FIELDS.check(fields, Some(&["function"]))?;
     let included: Vec<String> = field(fields, "include")?.unwrap_or_default();

@@ -15,7 +15,7 @@ use super::{CloudConfig, HttpUrl};
 /// The default limit of a server's silence, in seconds.
 const IDLE_SECS: u32 = 300;
 
-/// The most calls in a minute that are told apart from any number.
+/// The highest limit of calls in a minute. Above it there is none.
 const PER_MINUTE_MAX: u32 = 60_000;
 
 /// One of those who think behind the cloud.

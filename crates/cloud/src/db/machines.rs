@@ -25,7 +25,7 @@ pub const RESULTS_MAX: i64 = 2_000;
 pub const ALL_RESULT_BYTES_MAX: i64 = 512 << 20;
 /// Results that are kept for all owners, at most.
 pub const ALL_RESULTS_MAX: i64 = 10_000;
-/// For each machine that may run there may be so many, stopped ones among them.
+/// The most machines for each one that may run, with the stopped ones.
 pub const STILL_MAX: u32 = 100;
 /// Tunnels that there may be in all. Beyond it the oldest of an owner that never bought or sold
 /// anything makes room.

@@ -33,7 +33,7 @@ pub use unclaimed::UnclaimedCredits;
 /// A verified sign-in.
 #[derive(Debug, Clone)]
 pub struct SignInAttempt {
-    /// The nonce of the message, which was checked to be one of ours.
+    /// The nonce of the message, which was checked to be issued by this cloud.
     pub nonce: String,
     /// The time until which the nonce is good.
     pub nonce_ends: Timestamp,
@@ -87,8 +87,8 @@ pub enum KeyOutcome {
 /// The outcome of a registration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RegisterOutcome {
-    /// It is stored, now or before, with this id: whoever lost what it knew has drawn a new one
-    /// since, and gets the old one.
+    /// It is stored, now or before, with this id. An automaton that lost its id and drew a new one
+    /// gets the old one back.
     Registered(String),
     /// The wallet is registered with something else.
     Conflict,

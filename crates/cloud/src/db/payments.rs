@@ -77,13 +77,13 @@ pub enum BeginPaymentOutcome {
 pub struct SettledBy {
     /// Its transaction.
     pub transaction: B256,
-    /// The place of its log in the block, where another program sent the transaction; none for
-    /// one of ours, which makes one transfer.
+    /// The place of its log in the block, if another program sent the transaction. Our own
+    /// transactions make one transfer each and have none.
     pub log: Option<u64>,
 }
 
 impl SettledBy {
-    /// The one transfer of a transaction of ours.
+    /// Names the one transfer of our own transaction.
     #[must_use]
     pub const fn transaction(transaction: B256) -> Self {
         Self { transaction, log: None }

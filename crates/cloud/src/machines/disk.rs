@@ -33,7 +33,7 @@ const KEPT: [(&str, &str); 5] = [
 ];
 /// A folder besides, which is in memory unless the machine is a container.
 pub(super) const TMP: &str = "/tmp";
-/// The most that is counted of a machine's files. Whoever has more has too much.
+/// The most files of a machine that are counted. A machine with more has too many.
 const FILES_MAX: usize = 1_000_000;
 /// The size that a count takes each file for, at least, in bytes: names take room, too.
 const FILE_BYTES_MIN: u64 = 512;

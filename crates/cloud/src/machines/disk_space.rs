@@ -24,7 +24,7 @@ use crate::db::machines::Machine;
 
 /// The default of the free space: this, or a hundredth of the file system if that is more.
 const FREE_MIN: u64 = 1 << 30;
-/// After so many bytes an upload looks whether there is room still.
+/// The bytes after which an upload checks again that there is room.
 const LOOK_EVERY: u64 = 16 << 20;
 /// Said where there is none.
 pub(crate) const NO_ROOM: &str = "the cloud's own disk is nearly full; try again later";

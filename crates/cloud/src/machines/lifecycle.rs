@@ -37,13 +37,13 @@ pub enum MachineState {
 /// An event in a machine's life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MachineEvent {
-    /// Somebody begins to start it.
+    /// Its start begins.
     BootBegun,
     /// It passed a health check.
     Healthy,
     /// It could not be started.
     BootFailed,
-    /// Its processes are gone, though nobody asked for that.
+    /// Its processes are gone without a request for that.
     Lost,
     /// Its processes have ended, as they should.
     Ended,
@@ -55,7 +55,7 @@ pub enum MachineEvent {
     StopAsked,
     /// Its owner does not want it any more.
     DeleteAsked,
-    /// It stood where it stands for as long as it may.
+    /// It was in its state for as long as it may.
     TimedOut,
     /// The cloud was started anew; the processes of machines may have outlived it.
     Restarted,

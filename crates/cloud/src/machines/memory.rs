@@ -1,5 +1,5 @@
-//! Files below the `/tmp` of a machine that is a sandbox: they are in its memory and in no folder
-//! of ours, so programs inside read and write them. Must never be larger than a request is.
+//! Files below the `/tmp` of a machine that is a sandbox. They are in its memory and in none of
+//! our folders, so programs inside read and write them. Must never be larger than a request.
 
 use std::sync::Arc;
 use std::time::Duration;

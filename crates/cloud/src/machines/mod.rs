@@ -87,7 +87,7 @@ pub(crate) struct MachineCapacity {
 
 /// The state of a machine in this process.
 pub(crate) struct LiveMachine {
-    /// Held by whoever takes it from one state to another.
+    /// Held while it is taken from one state to another.
     drive: Arc<tokio::sync::Mutex<()>>,
     pub(crate) commands: Arc<Semaphore>,
     /// The connections to its free ports and to those with a price. Visitors of free ports never
@@ -213,7 +213,7 @@ impl Machines {
         self.change_holding(None, id, event, reason).await
     }
 
-    /// The same for whoever holds the machine's [`LiveMachine::drive`] already.
+    /// Does the same for a caller that holds the machine's [`LiveMachine::drive`] already.
     async fn change_holding(
         self: &Arc<Self>,
         held: Option<OwnedMutexGuard<()>>,
@@ -245,7 +245,7 @@ impl Machines {
         self.db.machine(id).await
     }
 
-    /// Takes a machine from where it stands to where it stays, for whoever holds it.
+    /// Takes a machine to its next lasting state. The caller holds [`LiveMachine::drive`].
     async fn drive(&self, id: MachineId) -> Result<(), DbError> {
         while let Some(machine) = self.db.machine(id).await? {
             let done = match machine.state {

@@ -1,4 +1,4 @@
-//! Commands in machines: each name is one command, whoever asks and how often.
+//! Commands in machines: each request name is one command, however often it is sent.
 //!
 //! A client gives up after 30 seconds without the head of an answer and asks again with the
 //! same name, so the head goes out as soon as the command is accepted, with spaces after it

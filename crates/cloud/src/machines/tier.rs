@@ -37,7 +37,7 @@ pub const TIERS: [MachineTierSpec; 5] = [
 ];
 
 impl MachineTierSpec {
-    /// The smallest that has what is asked for.
+    /// Returns the smallest tier with the requested resources.
     #[must_use]
     pub fn for_request(asked: &CreateMachineRequest) -> Option<Self> {
         TIERS.into_iter().find(|tier| {
@@ -47,13 +47,13 @@ impl MachineTierSpec {
         })
     }
 
-    /// The one with this name.
+    /// Returns the tier with this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         TIERS.into_iter().find(|tier| tier.name == name)
     }
 
-    /// As it is told.
+    /// Returns the tier's description for clients.
     #[must_use]
     pub fn to_wire(&self) -> MachineTier {
         MachineTier {

@@ -87,7 +87,7 @@ async fn judge<G: Gate>(
     Ok((opened, pass))
 }
 
-/// Reads a head, or says what is wrong with it. Who sends nothing is told nothing.
+/// Reads a head, or returns its defect. A client that sends nothing gets no answer.
 async fn open(client: &mut TcpStream) -> Result<ParsedRequest, Option<ProxyErrorResponse>> {
     let mut bytes = Vec::with_capacity(1024);
     let reading = async {

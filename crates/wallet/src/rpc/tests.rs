@@ -1,5 +1,6 @@
 //! The wire form of each question, and the answers that are accepted.
 
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
@@ -222,5 +223,29 @@ async fn a_question_is_repeated_by_the_clients_rule() {
         let node = TestNode::start(vec![busy.clone(), good.clone()]);
         let rpc = RpcClient::connect(node.client(), node.url.clone(), 0).with_retry(retry);
         assert_eq!(rpc.newest_block().await.ok(), is_answered.then_some(7));
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_number_is_read_as_it_is_written(number in any::<u64>(), wide in any::<[u64; 4]>()) {
+        prop_assert_eq!(read_number(json!(format!("{number:#x}"))), Ok(number));
+        prop_assert_eq!(serde_json::to_value(BlockTag::Number(number)).unwrap(), format!("{number:#x}"));
+        let wide = U256::from_limbs(wide);
+        let read: Quantity<U256> = serde_json::from_value(json!(format!("{wide:#x}"))).unwrap();
+        prop_assert_eq!(read.0, wide);
+    }
+
+    #[test]
+    fn no_text_without_a_prefix_is_a_number(text in "[^0].*|0[^x].*|0x.*[^0-9a-fA-F].*|0x") {
+        prop_assert!(read_number(json!(text)).is_err());
+    }
+
+    #[test]
+    fn no_other_length_than_a_words_is_a_balance(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
+        let balance = decode_result::<Token::balanceOfCall>(&bytes);
+        prop_assert_eq!(balance.is_ok(), bytes.len() == 32);
+        let used = decode_result::<Token::authorizationStateCall>(&bytes);
+        prop_assert!(bytes.len() == 32 || used.is_err());
     }
 }

@@ -56,7 +56,7 @@ fn unfit(sentence: String) -> UpstreamFailure {
     UpstreamFailure::unfit(ApiError::new(StatusCode::BAD_REQUEST, REFUSED, sentence))
 }
 
-/// The model of our own failed. What the client can mend is told to it.
+/// Returns the failure of the local model. The client is told about errors that it can mend.
 fn failed(asked: &UpstreamTry<'_>, error: &InferenceError) -> UpstreamFailure {
     match error {
         InferenceError::TooLong { text, .. } => {

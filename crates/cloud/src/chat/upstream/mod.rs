@@ -89,13 +89,13 @@ struct UpstreamFailure {
 /// The consequence of a failure.
 #[derive(Clone, Copy)]
 enum FailureKind {
-    /// The client can mend it, and nobody else would answer either.
+    /// The client can mend it, and no other upstream would answer either.
     Mendable,
     /// This upstream cannot be asked that; another may.
     Unfit,
     /// It says something of the upstream; another may answer.
     Verdict(HealthVerdict),
-    /// A limit of ours ended the answer.
+    /// One of our limits ended the answer.
     CutOff,
 }
 
@@ -185,7 +185,7 @@ impl UpstreamPool {
     /// format.
     ///
     /// # Errors
-    /// What the client is told; what concerns the operator is reported.
+    /// The error for the client. The causes that concern the operator are reported.
     pub(super) async fn answer<'r>(
         &self,
         question: &UpstreamRequest<'_>,
@@ -250,7 +250,8 @@ impl UpstreamPool {
     }
 }
 
-/// Keeps what is told where nobody answers, which is when to ask again, where somebody says so.
+/// Keeps the error for the client in case that no upstream answers, preferring one that says when
+/// to ask again.
 fn keep_failure(
     told: &mut Option<Box<ApiError>>,
     failure: UpstreamFailure,
@@ -264,12 +265,12 @@ fn keep_failure(
     Ok(())
 }
 
-/// The upstream failed; what it says of it is the operator's alone.
+/// Returns the failure of an upstream. Its words are reported to the operator alone.
 fn broken(asked: &UpstreamTry<'_>, error: &(dyn std::error::Error + 'static)) -> UpstreamFailure {
     unreadable(asked, &chain(error).to_string())
 }
 
-/// The same, in words that hold no key.
+/// Returns the same failure for words that hold no key.
 fn unreadable(asked: &UpstreamTry<'_>, what: &str) -> UpstreamFailure {
     (asked.report)(format!("{} failed: {what}", asked.name));
     let told =

@@ -273,7 +273,7 @@ impl UpstreamServer {
     }
 }
 
-/// An answer broke off: by a limit of ours, or by a failure.
+/// Returns the failure of an answer that broke off: at one of our limits, or otherwise.
 fn cut_off(asked: &UpstreamTry<'_>, error: &NetError) -> UpstreamFailure {
     let is_ours = matches!(
         error,

@@ -15,7 +15,7 @@ use crate::db::{KeyOutcome, NewKey, RegisterOutcome, SignInAttempt, SignInOutcom
 /// the oldest makes room: its token is exchanged long ago, or was never wanted.
 const SIGN_INS_MAX: i64 = 10_000;
 /// Keys of wallets that were never in the ledger, and keys of one wallet: beyond these the oldest
-/// makes room. Whoever lost its key so signs in anew.
+/// makes room. A client that lost its key that way signs in again.
 const STRANGERS_KEYS_MAX: i64 = 10_000;
 const WALLET_KEYS_MAX: i64 = 1_000;
 /// The most times that the key of one access token is shown: once, and once more for a client whose
