@@ -320,7 +320,7 @@ impl Gate for EgressGate {
             let mut all = self.egress.credentials.iter();
             while let Some(credential) = all.find(|it| it.is_for(&asked.origin, &asked.method)) {
                 let Credential { origin, header, value } = credential;
-                (pass.to, pass.spelled) = (origin.clone(), true);
+                (pass.to, pass.allowlisted) = (origin.clone(), true);
                 pass.headers.push((header.clone(), value.clone()));
             }
             Ok(pass)

@@ -32,7 +32,7 @@ pub use fees::{FeePolicy, Fees, GasBounds, GasEstimateError};
 
 /// A transaction whose nonce is in no block that stays, as its row says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PendingTransaction {
+pub struct OpenTransaction {
     /// The intent, which fixes the nonce.
     pub intent: TransactionId,
     /// The gas limit of all attempts.
@@ -102,7 +102,7 @@ pub enum TransactionStep<'a> {
     Replace(&'a Bytes),
 }
 
-impl PendingTransaction {
+impl OpenTransaction {
     /// Creates a transaction that was just stored and never signed.
     #[must_use]
     pub const fn new(intent: TransactionId, gas: u64, fees: Fees, since: Timestamp) -> Self {
@@ -149,23 +149,23 @@ pub trait TransactionDriver: Sync {
     fn store_intent(
         &self,
         fees: Fees,
-    ) -> impl Future<Output = Result<PendingTransaction, Self::Error>> + Send;
+    ) -> impl Future<Output = Result<OpenTransaction, Self::Error>> + Send;
     /// Stores the fees of the next attempt.
     fn store_fees(
         &self,
-        transaction: &PendingTransaction,
+        transaction: &OpenTransaction,
         fees: Fees,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send;
     /// Signs the newest attempt. The same attempt again gives the same bytes, and all attempts of
     /// an intent have one nonce.
     fn sign(
         &self,
-        transaction: &PendingTransaction,
+        transaction: &OpenTransaction,
     ) -> impl Future<Output = Result<Submission, Self::Error>> + Send;
     /// Stores the signed attempt.
     fn store_signed(
         &self,
-        transaction: &PendingTransaction,
+        transaction: &OpenTransaction,
         signed: &Submission,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send;
     /// Sends the bytes of an attempt; `is_first` if they were never sent before. A node that
@@ -178,7 +178,7 @@ pub trait TransactionDriver: Sync {
     /// Stores the end of the nonce. Repeating it changes nothing.
     fn store_end(
         &self,
-        transaction: &PendingTransaction,
+        transaction: &OpenTransaction,
         end: TransactionEnd,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send;
 }
@@ -204,7 +204,7 @@ pub async fn reserve_and_send<D: TransactionDriver>(
 pub async fn advance<D: TransactionDriver>(
     driver: &D,
     policy: FeePolicy,
-    transaction: &PendingTransaction,
+    transaction: &OpenTransaction,
     final_count: u64,
     now: Timestamp,
 ) -> Result<(), D::Error> {
@@ -223,7 +223,7 @@ pub async fn advance<D: TransactionDriver>(
                 return driver.broadcast(raw, false).await;
             };
             driver.store_fees(transaction, fees).await?;
-            let replacement = PendingTransaction { fees, raw: None, ..transaction.clone() };
+            let replacement = OpenTransaction { fees, raw: None, ..transaction.clone() };
             sign_and_send(driver, &replacement).await
         }
     }
@@ -232,7 +232,7 @@ pub async fn advance<D: TransactionDriver>(
 /// Signs the newest attempt, stores it, and only then sends it.
 async fn sign_and_send<D: TransactionDriver>(
     driver: &D,
-    transaction: &PendingTransaction,
+    transaction: &OpenTransaction,
 ) -> Result<(), D::Error> {
     let signed = driver.sign(transaction).await?;
     driver.store_signed(transaction, &signed).await?;

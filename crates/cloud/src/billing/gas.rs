@@ -8,7 +8,7 @@
 use alloy_primitives::{B256, Bytes};
 use automaton_core::faults::FaultPoint;
 use automaton_wallet::transactions::{
-    self, Fees, PendingTransaction, Submission, TransactionDriver, TransactionEnd,
+    self, Fees, OpenTransaction, Submission, TransactionDriver, TransactionEnd,
 };
 
 use super::settlement::{SettlementError, SettlementTransaction};
@@ -69,17 +69,17 @@ impl TransactionDriver for PaymentTransaction<'_> {
         Ok(self.settler.chain.outcome(hash).await?.is_some())
     }
 
-    async fn store_intent(&self, fees: Fees) -> Result<PendingTransaction, SettlementStepError> {
+    async fn store_intent(&self, fees: Fees) -> Result<OpenTransaction, SettlementStepError> {
         let Self { settler, payment_id, gas, .. } = *self;
         let intent = settler.ids.id();
         let reservation = NewNonceReservation { intent, payment: payment_id, gas, fees };
         settler.db.reserve_nonce(reservation).await?;
-        Ok(PendingTransaction::new(intent, gas, fees, settler.clock.now()))
+        Ok(OpenTransaction::new(intent, gas, fees, settler.clock.now()))
     }
 
     async fn store_fees(
         &self,
-        transaction: &PendingTransaction,
+        transaction: &OpenTransaction,
         fees: Fees,
     ) -> Result<(), SettlementStepError> {
         (self.settler.report)(format!(
@@ -90,10 +90,7 @@ impl TransactionDriver for PaymentTransaction<'_> {
         Ok(self.settler.db.raise_nonce_fees(transaction.intent, fees).await?)
     }
 
-    async fn sign(
-        &self,
-        transaction: &PendingTransaction,
-    ) -> Result<Submission, SettlementStepError> {
+    async fn sign(&self, transaction: &OpenTransaction) -> Result<Submission, SettlementStepError> {
         let stored;
         let payment = match self.payment {
             Some(payment) => payment,
@@ -115,7 +112,7 @@ impl TransactionDriver for PaymentTransaction<'_> {
 
     async fn store_signed(
         &self,
-        transaction: &PendingTransaction,
+        transaction: &OpenTransaction,
         signed: &Submission,
     ) -> Result<(), SettlementStepError> {
         self.settler.db.mark_signed(transaction.intent, signed.clone()).await?;
@@ -152,7 +149,7 @@ impl TransactionDriver for PaymentTransaction<'_> {
 
     async fn store_end(
         &self,
-        transaction: &PendingTransaction,
+        transaction: &OpenTransaction,
         end: TransactionEnd,
     ) -> Result<(), SettlementStepError> {
         Ok(self.settler.db.close_nonce(transaction.intent, end).await?)

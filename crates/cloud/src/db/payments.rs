@@ -6,7 +6,7 @@ use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_core::time::{Span, Timestamp};
 use automaton_core::wire::x402::Authorization;
 use automaton_sqlite::chain::Hash;
-use automaton_wallet::transactions::{Fees, PendingTransaction};
+use automaton_wallet::transactions::{Fees, OpenTransaction};
 
 /// A payment to be stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -131,7 +131,7 @@ pub struct NonceReservation {
     /// The payment.
     pub payment: i64,
     /// The transaction that has the nonce, or will have it.
-    pub transaction: PendingTransaction,
+    pub transaction: OpenTransaction,
 }
 
 /// A stored payment.

@@ -21,7 +21,7 @@ struct Cut;
 #[derive(Debug, Clone)]
 struct Row {
     payment: usize,
-    transaction: PendingTransaction,
+    transaction: OpenTransaction,
     end: Option<TransactionEnd>,
 }
 
@@ -153,18 +153,18 @@ impl TransactionDriver for Driver<'_> {
         Ok(self.effect()?.is_mined(hash))
     }
 
-    async fn store_intent(&self, fees: Fees) -> Result<PendingTransaction, Cut> {
+    async fn store_intent(&self, fees: Fees) -> Result<OpenTransaction, Cut> {
         let mut world = self.effect()?;
         world.ids += 1;
         let intent: TransactionId = format!("{:026}", world.ids).parse().unwrap();
         let since = Timestamp::from_millis(world.now);
-        let transaction = PendingTransaction::new(intent, 21_000, fees, since);
+        let transaction = OpenTransaction::new(intent, 21_000, fees, since);
         let row = Row { payment: self.payment, transaction: transaction.clone(), end: None };
         assert!(world.rows.insert(intent, row).is_none(), "an intent is stored once");
         Ok(transaction)
     }
 
-    async fn store_fees(&self, transaction: &PendingTransaction, fees: Fees) -> Result<(), Cut> {
+    async fn store_fees(&self, transaction: &OpenTransaction, fees: Fees) -> Result<(), Cut> {
         let mut world = self.effect()?;
         let since = Timestamp::from_millis(world.now);
         let row = world.rows.get_mut(&transaction.intent).unwrap();
@@ -176,7 +176,7 @@ impl TransactionDriver for Driver<'_> {
         Ok(())
     }
 
-    async fn sign(&self, transaction: &PendingTransaction) -> Result<Submission, Cut> {
+    async fn sign(&self, transaction: &OpenTransaction) -> Result<Submission, Cut> {
         let mut world = self.effect()?;
         let intent = transaction.intent;
         let row = &world.rows[&intent].transaction;
@@ -194,7 +194,7 @@ impl TransactionDriver for Driver<'_> {
 
     async fn store_signed(
         &self,
-        transaction: &PendingTransaction,
+        transaction: &OpenTransaction,
         signed: &Submission,
     ) -> Result<(), Cut> {
         let mut world = self.effect()?;
@@ -218,7 +218,7 @@ impl TransactionDriver for Driver<'_> {
 
     async fn store_end(
         &self,
-        transaction: &PendingTransaction,
+        transaction: &OpenTransaction,
         end: TransactionEnd,
     ) -> Result<(), Cut> {
         let mut world = self.effect()?;
@@ -363,8 +363,8 @@ proptest! {
         let raw = is_signed.then(|| Bytes::from_static(b"raw"));
         let fees = Fees { max: 1000, priority: 100 };
         let intent = format!("{:026}", 1).parse().unwrap();
-        let new = PendingTransaction::new(intent, 1, fees, Timestamp::EPOCH);
-        let pending = PendingTransaction { nonce, raw, ..new };
+        let new = OpenTransaction::new(intent, 1, fees, Timestamp::EPOCH);
+        let pending = OpenTransaction { nonce, raw, ..new };
         let now = Timestamp::from_millis(waited * 1000);
         match pending.next_step(is_mined, final_count, now, POLICY) {
             TransactionStep::Close(end) => {

@@ -3,7 +3,7 @@
 use alloy_primitives::{B256, Bytes};
 use automaton_core::id::TransactionId;
 use automaton_core::time::Timestamp;
-use automaton_wallet::transactions::PendingTransaction;
+use automaton_wallet::transactions::OpenTransaction;
 use rusqlite::types::Type;
 use rusqlite::{Row, params};
 
@@ -108,7 +108,7 @@ fn hashes(tx: &DbTx<'_>, which: &str, of: &str) -> rusqlite::Result<Vec<B256>> {
 fn nonce_row(row: &Row<'_>) -> rusqlite::Result<NonceReservation> {
     let unsigned = |column| row.get::<_, i64>(column).map(i64::unsigned_abs);
     let bad = |_| rusqlite::Error::InvalidColumnType(0, "intent".to_owned(), Type::Text);
-    let transaction = PendingTransaction {
+    let transaction = OpenTransaction {
         intent: row.get::<_, String>("intent")?.parse().map_err(bad)?,
         gas: unsigned("gas")?,
         nonce: row.get::<_, Option<i64>>("nonce")?.map(i64::unsigned_abs),
