@@ -75,7 +75,7 @@ pub(super) async fn settle(
 ) -> (StatusCode, Json<v2::SettlementResponse>) {
     let Ok(request) = serde_json::from_slice::<FacilitatorRequest>(&bytes) else {
         let refused = SettleOutcome::Refused(MALFORMED.to_owned());
-        return (StatusCode::BAD_REQUEST, Json(refused.to_reply(None, String::new())));
+        return (StatusCode::BAD_REQUEST, Json(refused.into_reply(None, String::new())));
     };
     let network = match &request.payment_payload {
         PaymentPayload::V1(payment) => ChainId::parse(&payment.network)
@@ -83,10 +83,10 @@ pub(super) async fn settle(
         PaymentPayload::V2(payment) => payment.accepted.network.clone(),
     };
     match app.settle(&request).await {
-        Ok(outcome) => (StatusCode::OK, Json(outcome.to_reply(Some(&request), network))),
+        Ok(outcome) => (StatusCode::OK, Json(outcome.into_reply(Some(&request), network))),
         Err(error) => {
             let unexpected = SettleOutcome::Refused("unexpected_settle_error".to_owned());
-            (error.status, Json(unexpected.to_reply(Some(&request), network)))
+            (error.status, Json(unexpected.into_reply(Some(&request), network)))
         }
     }
 }
@@ -102,7 +102,7 @@ enum SettleOutcome {
 }
 
 impl SettleOutcome {
-    fn to_reply(
+    fn into_reply(
         self,
         request: Option<&FacilitatorRequest>,
         network: String,

@@ -189,8 +189,8 @@ mod tests {
 
     #[tokio::test]
     async fn an_intent_gets_the_bytes_that_the_signer_signed_for_it() {
-        // [3, 7, 21000, TOKEN, 0, 0x07, 37, 1, 1], as RLP.
-        let list = format!("de0307825208 94{} 80 07 25 01 01", "a5".repeat(20)).replace(' ', "");
+        // [3, 7, 21000, TOKEN, 0, 0xe3ee160e, 37, 1, 1], as RLP.
+        let list = format!("0xe3030782520894{}8084e3ee160e250101", "a5".repeat(20));
         let raw: Bytes = list.parse().unwrap();
         let hash = alloy_primitives::keccak256(&raw);
         for (gas_nonce, to, is_good) in [(3, TOKEN, true), (4, TOKEN, false), (3, PAYER, false)] {
@@ -198,7 +198,7 @@ mod tests {
                 "hash": hash, "raw": raw, "nonce": gas_nonce, "max_fee": 7, "priority_fee": null,
             }});
             let (account, _node, _signer) = account(0, &[], &answer.to_string()).await;
-            let call = ContractCall::new(to, vec![7]);
+            let call = ContractCall::new(to, vec![0xe3, 0xee, 0x16, 0x0e]);
             match account.sign(intent(), Some(3), call, 21_000, FEES).await {
                 Ok(signed) => {
                     let wanted = Submission { hash, raw: raw.clone(), gas_nonce };
