@@ -189,13 +189,13 @@ mod tests {
 
     #[tokio::test]
     async fn an_intent_gets_the_bytes_that_the_signer_signed_for_it() {
-        // [3, 7, 21000, TOKEN, 0, 0xe3ee160e, 37, 1, 1], as RLP.
-        let list = format!("0xe3030782520894{}8084e3ee160e250101", "a5".repeat(20));
+        // 2, and [31337, 3, 100, 1000, 21000, TOKEN, 0, 0xe3ee160e, [], 1, 1, 1] as RLP.
+        let list = format!("0x02ea827a6903648203e882520894{}8084e3ee160ec0010101", "a5".repeat(20));
         let raw: Bytes = list.parse().unwrap();
         let hash = alloy_primitives::keccak256(&raw);
         for (gas_nonce, to, is_good) in [(3, TOKEN, true), (4, TOKEN, false), (3, PAYER, false)] {
             let answer = json!({ "transacted": {
-                "hash": hash, "raw": raw, "nonce": gas_nonce, "max_fee": 7, "priority_fee": null,
+                "hash": hash, "raw": raw, "nonce": gas_nonce, "max_fee": 1000, "priority_fee": 100,
             }});
             let (account, _node, _signer) = account(0, &[], &answer.to_string()).await;
             let call = ContractCall::new(to, vec![0xe3, 0xee, 0x16, 0x0e]);
