@@ -1,4 +1,4 @@
-//! Gives each build an id, by which the programs that lie in one folder know each other.
+//! Gives each build an id. Programs in one folder use it to recognise each other.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What the small programs, the sandbox's and the signer's, are made of.
+/// The sources of the small programs: the sandbox's helper and the signer.
 const MADE_OF: [&str; 7] = [
     "src",
     "../core/src",

@@ -1,9 +1,12 @@
 //! The control socket: the creator's hand on a running automaton.
 //!
-//! It lies in the home directory with mode 0600, so whoever can open it is the
-//! creator. One command a connection, with a deadline and a bounded line; a few may
-//! follow what happens for as long as they keep up, or wait for a purchase. It must never raise a limit or run
-//! a command, and nobody who listens may hold it up.
+//! It lies in the home directory with mode 0600, so a program that can open it acts for the
+//! creator. Each connection carries one command of bounded length, within a deadline. Some
+//! connections may follow events for as long as they keep up, or wait for a purchase.
+//! Connections are served side by side, in bounded numbers. This module must never raise a
+//! limit or run a command, and no slow client may hold up another one.
+
+mod snapshots;
 
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -20,7 +23,6 @@ use automaton_core::model::ModelId;
 use automaton_core::payment::PaymentReason;
 use automaton_core::record::{WakeCause, WakeSource};
 use automaton_core::soul::SoulSource;
-use automaton_core::time::Timestamp;
 use automaton_core::trust::{Label, Labelled};
 use automaton_core::wire::control::{
     ApprovalVerdict, ControlRequest, ControlResponse, LINE_BYTES_MAX, LiveStatus, MemoryDraft,
@@ -29,29 +31,35 @@ use automaton_core::wire::control::{
 use automaton_store::{self as store, ChosenModel};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::{Notify, broadcast};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, broadcast};
 use tokio::task::JoinSet;
 
+use self::snapshots::SnapshotWork;
 use crate::deps::AgentDeps;
 use crate::error::AgentError;
 use crate::handles::{Memory, describe_limits};
 use crate::heartbeat;
 use crate::life::WakeSignals;
+use crate::snapshots::WorkspaceSnapshots;
 use crate::soul::SoulKeeper;
 use crate::tasks::BackgroundTasks;
+use crate::toolbox::AgentTools;
 use crate::treasury::Treasury;
 use crate::turn::AgentContext;
 
 /// The answer to an approval that was given before.
 const ALREADY_MADE: &str = " (approved before: the call was made once, and is not made again)";
 
-/// How long one connection may take.
+/// Time that one command may take, from the connection to its answer.
 const DEADLINE: Duration = Duration::from_secs(10);
 
-/// Purchases that are waited for at a time.
+/// Commands that are served at a time. Further connections wait to be accepted.
+const COMMANDS_MAX: usize = 16;
+
+/// Purchases that clients may wait for at a time.
 const PURCHASES_MAX: usize = 4;
 
-/// How many may follow at a time.
+/// Clients that may follow events at a time.
 const FOLLOWERS_MAX: usize = 16;
 
 /// Characters of a message that its event shows; the message itself is in the inbox.
@@ -70,11 +78,12 @@ pub(crate) fn start(
         deps: ctx.deps.clone(),
         signals: signals.clone(),
         creator: ctx.settings.creator_address.clone(),
-        started: ctx.deps.ids.now(),
-        tools: ctx.tools.len(),
+        tools: Arc::clone(&ctx.tools),
         memory: Arc::clone(&ctx.handles.memory),
         soul: Arc::clone(&ctx.handles.soul),
+        snapshots: ctx.handles.workspace.snapshots().clone(),
         schedule_changed: Arc::clone(&ctx.handles.pulse.editor().changed),
+        room: ConnectionRoom::new(),
     };
     tasks.start("control socket", server.serve(listener));
     Ok(())
@@ -95,49 +104,32 @@ struct ControlServer {
     deps: AgentDeps,
     signals: WakeSignals,
     creator: Option<String>,
-    started: Timestamp,
-    tools: usize,
+    tools: Arc<AgentTools>,
     memory: Arc<Memory>,
     soul: Arc<SoulKeeper>,
+    snapshots: WorkspaceSnapshots,
     /// Has the heart look at its schedule.
     schedule_changed: Arc<Notify>,
+    room: ConnectionRoom,
 }
 
 impl ControlServer {
-    /// One connection after the other: commands are short and rare. Who follows is served
-    /// beside them.
+    /// Serves connections until the agent ends. Each one has a task of its own.
     async fn serve(self, listener: UnixListener) {
-        let mut followers = JoinSet::new();
-        let mut purchases = JoinSet::new();
+        let server = Arc::new(self);
+        let mut connections = JoinSet::new();
         loop {
             let accepted = tokio::select! {
-                // All arms are cancel-safe: no connection and no end of a task is lost.
-                accepted = listener.accept() => accepted,
-                Some(_) = followers.join_next() => continue,
-                Some(_) = purchases.join_next() => continue,
+                // Both arms are cancel-safe: no connection and no end of a task is lost.
+                accepted = server.room.accept(&listener) => accepted,
+                Some(_) = connections.join_next() => continue,
             };
-            let room = ConnectionRoom {
-                follower: followers.len() < FOLLOWERS_MAX,
-                purchase: purchases.len() < PURCHASES_MAX,
-            };
-            let talk = async {
-                let talked = tokio::time::timeout(DEADLINE, self.talk(accepted?.0, room)).await;
-                talked.unwrap_or_else(|late| Err(io::Error::new(io::ErrorKind::TimedOut, late)))
-            };
-            match talk.await {
-                Ok(TalkEnd::Over) => {}
-                Ok(TalkEnd::Follows(stream, feed)) => {
-                    followers.spawn(pass_on(stream, feed));
-                }
-                Ok(TalkEnd::Buys(stream, usd)) => {
-                    purchases.spawn(buy(self.deps.treasury.clone(), stream, usd));
+            match accepted {
+                Ok((stream, permit)) => {
+                    connections.spawn(Arc::clone(&server).serve_connection(stream, permit));
                 }
                 Err(error) => {
-                    self.deps.emit(Event::ErrorReported {
-                        kind: automaton_core::error::ErrorClass::Transient,
-                        error: format!("a connection to the control socket failed: {error}"),
-                        hint: None,
-                    });
+                    server.report(&error);
                     // A listener that fails at once must not spin.
                     tokio::time::sleep(Duration::from_millis(100)).await;
                 }
@@ -145,39 +137,69 @@ impl ControlServer {
         }
     }
 
+    /// Serves one connection to its end. The permit is returned when the command was answered,
+    /// so that followers and purchases leave room for other commands.
+    async fn serve_connection(self: Arc<Self>, stream: UnixStream, permit: OwnedSemaphorePermit) {
+        let talked = tokio::time::timeout(DEADLINE, self.talk(stream)).await;
+        drop(permit);
+        match talked {
+            Ok(Ok(TalkEnd::Over)) => {}
+            Ok(Ok(TalkEnd::Follows(follower))) => follower.pass_on().await,
+            Ok(Ok(TalkEnd::Buys(purchase))) => purchase.buy(self.deps.treasury.clone()).await,
+            Ok(Ok(TalkEnd::Snapshots(client))) => client.serve(self.snapshots.clone()).await,
+            Ok(Err(error)) => self.report(&error),
+            Err(late) => self.report(&io::Error::new(io::ErrorKind::TimedOut, late)),
+        }
+    }
+
+    fn report(&self, error: &io::Error) {
+        self.deps.emit(Event::ErrorReported {
+            kind: automaton_core::error::ErrorClass::Transient,
+            error: format!("a connection to the control socket failed: {error}"),
+            hint: None,
+        });
+    }
+
     /// Answers one command, or says how the connection goes on.
-    async fn talk(&self, mut stream: UnixStream, room: ConnectionRoom) -> io::Result<TalkEnd> {
+    async fn talk(&self, mut stream: UnixStream) -> io::Result<TalkEnd> {
         let mut line = Vec::new();
         let limit = u64::try_from(LINE_BYTES_MAX).unwrap_or(u64::MAX);
         BufReader::new(&mut stream).take(limit).read_until(b'\n', &mut line).await?;
         if line.is_empty() {
             return Ok(TalkEnd::Over);
         }
-        let command = serde_json::from_slice::<ControlRequest>(&line);
-        if let Ok(ControlRequest::TopUp { usd }) = command
-            && room.purchase
-        {
-            return Ok(TalkEnd::Buys(stream, usd));
-        }
-        let stop = matches!(command, Ok(ControlRequest::Stop));
-        // Begun before it is answered, so that nothing is missed in between.
-        let feed = match command {
-            Ok(ControlRequest::Follow) if room.follower => self.deps.events.follow(),
-            _ => None,
-        };
-        let answer = match command {
-            Ok(ControlRequest::Follow) if feed.is_some() => ControlResponse::Following,
-            Ok(command) => self.answer(command).await,
+        let command = match serde_json::from_slice::<ControlRequest>(&line) {
+            Ok(command) => command,
             Err(error) => {
-                ControlResponse::Refused { reason: format!("that is no command: {error}") }
+                let reason = format!("that is no command: {error}");
+                write_answer(&mut stream, &ControlResponse::Refused { reason }).await?;
+                return Ok(TalkEnd::Over);
             }
         };
-        let mut text = serde_json::to_vec(&answer)?;
-        text.push(b'\n');
-        stream.write_all(&text).await?;
-        if let Some(feed) = feed {
-            return Ok(TalkEnd::Follows(stream, feed));
+        if let Some(work) = SnapshotWork::of(&command)
+            && let Some(permit) = try_permit(&self.room.snapshots)
+        {
+            return Ok(TalkEnd::Snapshots(SnapshotClient { stream, work, _permit: permit }));
         }
+        match command {
+            ControlRequest::TopUp { usd } => {
+                if let Some(permit) = try_permit(&self.room.purchases) {
+                    return Ok(TalkEnd::Buys(Purchase { stream, usd, _permit: permit }));
+                }
+            }
+            ControlRequest::Follow => {
+                // The feed begins before the answer, so that no event is missed in between.
+                let permit = try_permit(&self.room.followers);
+                if let Some((permit, feed)) = permit.zip(self.deps.events.follow()) {
+                    write_answer(&mut stream, &ControlResponse::Following).await?;
+                    return Ok(TalkEnd::Follows(Follower { stream, feed, _permit: permit }));
+                }
+            }
+            _ => {}
+        }
+        let stop = matches!(command, ControlRequest::Stop);
+        let answer = self.answer(command).await;
+        write_answer(&mut stream, &answer).await?;
         stream.shutdown().await?;
         if stop {
             self.signals.stopped.store(true, Ordering::Release);
@@ -218,6 +240,10 @@ impl ControlServer {
             ControlRequest::TopUp { .. } => {
                 let reason = format!("{PURCHASES_MAX} purchases are waited for already");
                 ControlResponse::Refused { reason }
+            }
+            ControlRequest::TakeSnapshot | ControlRequest::RestoreWorkspace { .. } => {
+                let reason = "another snapshot or restore is going on; try again in a moment";
+                ControlResponse::Refused { reason: reason.to_owned() }
             }
             ControlRequest::Stop => ControlResponse::Stopping,
             ControlRequest::Status => ControlResponse::Status(self.status().await),
@@ -362,79 +388,153 @@ impl ControlServer {
         let model = self.deps.model(self.deps.thinker(&vitals));
         LiveStatus {
             pid: std::process::id(),
-            uptime_ms: self.deps.ids.now().since(self.started).as_millis(),
+            uptime_ms: self.deps.ids.now().since(self.deps.started_at).as_millis(),
             model: model.id.clone(),
             context_tokens: model.context_tokens,
-            tools: self.tools,
+            tools: self.tools.current().usual.len(),
             enforcement: describe_limits(&self.deps.probe),
         }
     }
 }
 
-/// Whether one more connection may last longer than a command takes.
-#[derive(Clone, Copy)]
+/// Permits for connections, by how long they last.
 struct ConnectionRoom {
-    follower: bool,
-    purchase: bool,
+    commands: Arc<Semaphore>,
+    followers: Arc<Semaphore>,
+    purchases: Arc<Semaphore>,
+    snapshots: Arc<Semaphore>,
 }
 
-/// How a connection goes on after its command.
-enum TalkEnd {
-    /// It is over.
-    Over,
-    /// The client is told what happens.
-    Follows(UnixStream, broadcast::Receiver<Arc<StampedEvent>>),
-    /// The client waits for a purchase.
-    Buys(UnixStream, u32),
-}
-
-/// Buys credits for the creator's hand and answers. The purchase is judged and limited like
-/// each other one, and goes on when the client leaves.
-async fn buy(treasury: Option<Arc<Treasury>>, mut stream: UnixStream, usd: u32) {
-    let answer = match &treasury {
-        None => ControlResponse::Refused { reason: "it has no wallet to pay with".to_owned() },
-        Some(treasury) => {
-            let why = PaymentReason::auto_topup("the creator buys credits");
-            match treasury.buy_for_creator(usd, why, PURCHASE_MAX).await {
-                Ok(bought) => ControlResponse::Bought(PurchaseReport {
-                    payment: bought.id,
-                    usd: bought.usd,
-                    amount: bought.amount,
-                    transaction: bought.transaction,
-                    settled: bought.settled,
-                    held_up: bought.held_up,
-                }),
-                Err(error) => refused(&error),
-            }
-        }
-    };
-    // silent-ok: an answer is plain data, which always has a JSON form.
-    let Ok(mut text) = serde_json::to_vec(&answer) else { return };
-    text.push(b'\n');
-    // silent-ok: a client that left asks again, and goes on with what is open.
-    tokio::time::timeout(DEADLINE, stream.write_all(&text)).await.ok();
-}
-
-/// Writes events to a follower until it leaves, is too slow, or nothing happens any more.
-async fn pass_on(stream: UnixStream, mut feed: broadcast::Receiver<Arc<StampedEvent>>) {
-    let (mut reader, mut writer) = stream.into_split();
-    loop {
-        let event = tokio::select! {
-            // Both arms are cancel-safe. A follower says nothing: what it sends is its end.
-            _ = reader.read_u8() => return,
-            event = feed.recv() => event,
-        };
-        // silent-ok: who lags behind is let go, and may follow anew.
-        let Ok(event) = event else { return };
-        // silent-ok: an event is plain data, which always has a JSON form.
-        let Ok(mut line) = serde_json::to_vec(&*event) else { return };
-        line.push(b'\n');
-        match tokio::time::timeout(DEADLINE, writer.write_all(&line)).await {
-            Ok(Ok(())) => {}
-            // silent-ok: it left, or does not read.
-            Ok(Err(_)) | Err(_) => return,
+impl ConnectionRoom {
+    fn new() -> Self {
+        Self {
+            commands: Arc::new(Semaphore::new(COMMANDS_MAX)),
+            followers: Arc::new(Semaphore::new(FOLLOWERS_MAX)),
+            purchases: Arc::new(Semaphore::new(PURCHASES_MAX)),
+            // Snapshots and restores of one workspace exclude each other.
+            snapshots: Arc::new(Semaphore::new(1)),
         }
     }
+
+    /// Accepts the next connection as soon as there is room for its command. Cancel-safe.
+    async fn accept(
+        &self,
+        listener: &UnixListener,
+    ) -> io::Result<(UnixStream, OwnedSemaphorePermit)> {
+        let permit = Arc::clone(&self.commands).acquire_owned().await.map_err(io::Error::other)?;
+        let (stream, _) = listener.accept().await?;
+        Ok((stream, permit))
+    }
+}
+
+/// Returns a permit if one is free.
+fn try_permit(room: &Arc<Semaphore>) -> Option<OwnedSemaphorePermit> {
+    // silent-ok: no room is an answer, which the caller gives.
+    Arc::clone(room).try_acquire_owned().ok()
+}
+
+/// The end of a command's part of a connection.
+enum TalkEnd {
+    /// The connection is over.
+    Over,
+    /// The client receives events.
+    Follows(Follower),
+    /// The client waits for a purchase.
+    Buys(Purchase),
+    /// The client waits for a snapshot or a restore.
+    Snapshots(SnapshotClient),
+}
+
+/// A client that waits for a snapshot or a restore.
+struct SnapshotClient {
+    stream: UnixStream,
+    work: SnapshotWork,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl SnapshotClient {
+    /// Does the work and answers. It continues if the client leaves.
+    async fn serve(self, snapshots: WorkspaceSnapshots) {
+        let Self { stream, work, _permit } = self;
+        snapshots::serve(snapshots, stream, work).await;
+    }
+}
+
+/// A client that waits for a purchase of credits.
+struct Purchase {
+    stream: UnixStream,
+    usd: u32,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Purchase {
+    /// Buys credits for the creator and answers. The purchase is judged and limited like every
+    /// other one, and continues if the client leaves.
+    async fn buy(self, treasury: Option<Arc<Treasury>>) {
+        let answer = match &treasury {
+            None => ControlResponse::Refused { reason: "it has no wallet to pay with".to_owned() },
+            Some(treasury) => {
+                let why = PaymentReason::auto_topup("the creator buys credits");
+                match treasury.buy_for_creator(self.usd, why, PURCHASE_MAX).await {
+                    Ok(bought) => ControlResponse::Bought(PurchaseReport {
+                        payment: bought.id,
+                        usd: bought.usd,
+                        amount: bought.amount,
+                        transaction: bought.transaction,
+                        settled: bought.settled,
+                        held_up: bought.held_up,
+                    }),
+                    Err(error) => refused(&error),
+                }
+            }
+        };
+        send_late(self.stream, &answer).await;
+    }
+}
+
+/// Answers a client that has waited for a long piece of work. It may have left.
+async fn send_late(mut stream: UnixStream, answer: &ControlResponse) {
+    // silent-ok: a client that left asks again, and continues the open work.
+    tokio::time::timeout(DEADLINE, write_answer(&mut stream, answer)).await.ok();
+}
+
+/// A client that follows events.
+struct Follower {
+    stream: UnixStream,
+    feed: broadcast::Receiver<Arc<StampedEvent>>,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Follower {
+    /// Writes events until the client leaves or is too slow, or no more events come.
+    async fn pass_on(self) {
+        let Self { stream, mut feed, _permit } = self;
+        let (mut reader, mut writer) = stream.into_split();
+        loop {
+            let event = tokio::select! {
+                // Both arms are cancel-safe. A follower sends nothing: a byte or an end is its end.
+                _ = reader.read_u8() => return,
+                event = feed.recv() => event,
+            };
+            // silent-ok: a client that lags behind is let go, and may follow anew.
+            let Ok(event) = event else { return };
+            // silent-ok: an event is plain data, which always has a JSON form.
+            let Ok(mut line) = serde_json::to_vec(&*event) else { return };
+            line.push(b'\n');
+            match tokio::time::timeout(DEADLINE, writer.write_all(&line)).await {
+                Ok(Ok(())) => {}
+                // silent-ok: the client left, or does not read.
+                Ok(Err(_)) | Err(_) => return,
+            }
+        }
+    }
+}
+
+/// Writes an answer as one line.
+async fn write_answer(stream: &mut UnixStream, answer: &ControlResponse) -> io::Result<()> {
+    let mut text = serde_json::to_vec(answer)?;
+    text.push(b'\n');
+    stream.write_all(&text).await
 }
 
 /// What an event shows of a message.

@@ -114,6 +114,7 @@ async fn open(ctx: &AgentContext, causes: &[WakeCause]) -> Result<SessionId, Age
     let store = &ctx.deps.store;
     let before = store.life().await?.state;
     let session = store.open_session(causes.to_vec()).await?;
+    ctx.handles.workspace.snapshots().begin_wake();
     tell_change(ctx, before, AgentState::Waking, "a wake cycle begins");
     ctx.deps.emit(Event::WakeStarted { session, causes: causes.to_vec() });
     let (from, to) = (AgentState::Waking, AgentState::Running);
@@ -168,7 +169,7 @@ impl<'a> Cycle<'a> {
         let creators = self.wake.creators;
         let costs = model.prices != ModelPrices::default();
         let turns = settings.limits.turns_of(creators, &model);
-        let envelope = settings.budgets.envelope_of(creators);
+        let envelope = settings.budgets.envelope_for(creators);
         let mut budgets = settings.budgets;
         let goes_on_for_free = |at: &ModelIndex| {
             let model = deps.model(*at);
@@ -209,7 +210,7 @@ impl<'a> Cycle<'a> {
             None => ctx.deps.store.wake_snapshot(money::wake_query(ctx)).await?,
         };
         let over = *ctx.shutdown.borrow() || self.left == Some(0);
-        if over || ctx.settings.budgets.stop_loss.tripped(&read.losses).is_some() {
+        if over || ctx.settings.budgets.stop_loss.first_reached(&read.losses).is_some() {
             return Ok(Some(CycleOutcome::default()));
         }
         if *ctx.interrupt.borrow() {
@@ -355,7 +356,7 @@ impl<'a> Cycle<'a> {
                 (CycleOutcome::stop(StopReason::TurnLimit, Some(limits.rest_after_turns)), None)
             }
             WakeLimit::Envelope => {
-                let thought = budget::EnvelopeExhaustion::of(used.unattended);
+                let thought = budget::EnvelopeExhaustion::new(used.unattended);
                 (
                     CycleOutcome::stop(StopReason::Envelope, Some(thought.rest)),
                     Some(thought.to_string()),

@@ -13,6 +13,7 @@ use automaton_core::id::{IdGenerator, TurnId};
 use automaton_core::inference_budget::{InferenceCeilings, OverCeiling};
 use automaton_core::model::InferenceTask;
 use automaton_core::money::Microcents;
+use automaton_core::time::Timestamp;
 use automaton_core::vitals::Vitals;
 use automaton_core::wire::control::ModelStatus;
 use automaton_inference::{
@@ -23,6 +24,7 @@ use automaton_sandbox::{Launcher, Probe};
 use automaton_store::{CostReservation, NewCostReservation, Store, StoreError};
 use tokio::sync::broadcast;
 
+use crate::toolbox::Toolbox;
 use crate::treasury::Treasury;
 
 /// The handles of one automaton.
@@ -40,6 +42,8 @@ pub struct AgentDeps {
     pub probe: Probe,
     /// The clock and the maker of ids.
     pub ids: IdGenerator,
+    /// When its process began.
+    pub started_at: Timestamp,
     /// Faults, inert outside rehearsals.
     pub faults: Arc<dyn Faults>,
     /// Where events go.
@@ -48,6 +52,8 @@ pub struct AgentDeps {
     pub judge: Judge,
     /// Its money. One without lives from a model that costs it nothing.
     pub treasury: Option<Arc<Treasury>>,
+    /// Its tools. They may change while it runs.
+    pub toolbox: Arc<Toolbox>,
 }
 
 impl fmt::Debug for AgentDeps {

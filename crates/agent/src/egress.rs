@@ -88,7 +88,8 @@ impl EgressConfig {
         hosts.iter().chain(origins).cloned().chain(signed)
     }
 
-    /// What the model is told of its commands' network; nothing when they have none.
+    /// Returns the words that tell the model of its commands' network; nothing when they have
+    /// none.
     #[must_use]
     pub fn words(&self) -> Option<String> {
         let mut places: Vec<String> = self.places().collect();
@@ -313,7 +314,7 @@ impl Gate for EgressGate {
             let ticket = self.decide(&asked).await?;
             let mut pass = AllowedRequest {
                 ticket,
-                allowlisted: self.egress.reachable.spells(&asked.origin.to_string()),
+                allowlisted: self.egress.reachable.lists_origin(&asked.origin.to_string()),
                 to: asked.origin.clone(),
                 headers: Vec::new(),
             };

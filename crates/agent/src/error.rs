@@ -6,12 +6,12 @@
 use std::path::PathBuf;
 
 use automaton_core::error::Classified;
-use automaton_inference::InferenceError;
 use automaton_net::NetError;
 use automaton_policy::guard::PhraseListError;
 use automaton_store::StoreError;
 
 use crate::heartbeat::HeartbeatError;
+use crate::toolbox::ToolboxError;
 
 /// The life cannot go on.
 #[derive(Debug, thiserror::Error, Classified)]
@@ -24,9 +24,9 @@ pub enum AgentError {
     #[error(transparent)]
     #[class(kind = _0.kind(), hint = _0.hint())]
     Heartbeat(Box<HeartbeatError>),
-    /// The tools' schemas cannot be used.
-    #[error("cannot prepare the tools' schemas")]
-    Tools(#[source] InferenceError),
+    /// The tools cannot be used.
+    #[error("cannot prepare the tools")]
+    Tools(#[from] ToolboxError),
     /// The proxy of the sandbox cannot be made.
     #[error("cannot set up the proxy of the sandbox")]
     Proxy(#[source] NetError),

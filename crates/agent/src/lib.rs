@@ -24,9 +24,11 @@ pub mod prompt;
 mod release;
 mod reopen;
 mod settings;
+pub mod snapshots;
 mod soul;
 mod survival;
 mod tasks;
+mod toolbox;
 pub mod treasury;
 mod turn;
 mod wake;
@@ -42,7 +44,7 @@ pub use heartbeat::{
     HeartbeatError, ScheduleError, TaskRequestError, check_schedule, request_task,
 };
 pub use life::{AgentRunOutcome, EndReason, live};
-pub use money::{at_most, available_tools};
+pub use money::at_most;
 pub use paid_embedder::PaidEmbedder;
 pub use preview::{Preview, preview};
 pub use settings::{
@@ -50,5 +52,6 @@ pub use settings::{
     TURNS_MAX, UnattendedBudget,
 };
 pub use soul::soul_file;
-pub use turn::{APPROVED_MODEL, parsed_call};
+pub use toolbox::{OfferRules, ParsedCall, ToolSet, Toolbox, ToolboxError};
+pub use turn::APPROVED_MODEL;
 pub use worklog::worklog;

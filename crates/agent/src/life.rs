@@ -15,7 +15,7 @@ use automaton_core::record::{SleepInterrupt, SleepState, StopReason, WakeCause, 
 use automaton_core::state::AgentState;
 use automaton_core::time::Span;
 use automaton_core::trust::{Label, Labelled};
-use automaton_inference::{Checker, ProviderRegistry};
+use automaton_inference::ProviderRegistry;
 use automaton_policy::guard::Guard;
 use automaton_store::{Approval, ApprovalState, ApprovalSubject, ChosenModel, StoreError};
 use tokio::sync::{Mutex, Notify, watch};
@@ -33,6 +33,7 @@ use crate::reopen;
 use crate::settings::Settings;
 use crate::survival;
 use crate::tasks::{BackgroundTasks, shutdown_requested};
+use crate::toolbox::{AgentTools, OfferRules};
 use crate::treasury::settle_unsettled;
 use crate::turn::{self, AgentContext, ClaimLimit};
 use crate::wake::cause;
@@ -95,25 +96,22 @@ pub async fn live(
     let interrupt = watch::Sender::new(false);
     let (wake, stopped) = (Arc::new(Notify::new()), Arc::default());
     let signals = WakeSignals { wake, end, interrupt: interrupt.clone(), stopped };
-    let tools = money::available_tools(
-        deps.providers.usual().provider.model(),
-        deps.treasury.as_ref(),
-        &settings.egress,
-    );
+    let rules = OfferRules { has_money: deps.treasury.is_some(), network: settings.egress.words() };
+    let model = deps.providers.usual().provider.model().clone();
+    let tools = Arc::new(AgentTools::new(Arc::clone(&deps.toolbox), model, rules));
     deps.providers.choose(known_choice(&deps).await?);
     let guard = Arc::new(Guard::new()?);
     let ctx = AgentContext {
         handles: Handles::new(
             &settings,
             &deps,
-            tools.len(),
+            Arc::clone(&tools),
             Arc::clone(&guard),
             interrupt.subscribe(),
         )?,
-        checker: Checker::new(&tools).map_err(AgentError::Tools)?,
-        history_cache: Mutex::new(HistoryCache::new(Arc::clone(&guard))),
+        history_cache: Mutex::new(HistoryCache::new(Arc::clone(&guard), tools.current().set)),
         guard,
-        tools: tools.into(),
+        tools,
         settings,
         deps,
         shutdown: ending,
@@ -193,9 +191,11 @@ async fn recover(ctx: &AgentContext) -> Result<u32, AgentError> {
         ctx.deps.emit(turn::told(turn));
     }
     recovered.answers.into_iter().for_each(|answer| ctx.deps.emit(turn::sent(answer)));
+    let tools = ctx.tools.current().set;
     for owed in store.owed_ingests().await? {
         let record = store.turn(owed).await?;
-        let ingestion = record.as_ref().map(turn::ingestion_of).unwrap_or_default();
+        let ingestion = record.as_ref().map(|turn| turn::ingestion_of(turn, &tools));
+        let ingestion = ingestion.unwrap_or_default();
         store.ingest_turn(owed, ingestion).await?;
     }
     if recovered.session_cut.is_some() {

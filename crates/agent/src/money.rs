@@ -9,16 +9,12 @@ use automaton_core::hibernation::Holdings;
 use automaton_core::money::{Microcents, MoneyError};
 use automaton_core::state::AgentState;
 use automaton_core::tier::SurvivalTier;
-use automaton_core::tool::ToolSpec;
 use automaton_core::vitals::Vitals;
-use automaton_inference::{CompletionRequest, ModelInfo, ModelPrices};
+use automaton_inference::{CompletionRequest, ModelInfo};
 use automaton_store::WakeQuery;
-use automaton_tools::list;
 
 use crate::deps::AgentDeps;
-use crate::egress::EgressConfig;
 use crate::error::AgentError;
-use crate::prompt;
 use crate::survival;
 use crate::tasks::shutdown_requested;
 use crate::treasury::Balances;
@@ -27,50 +23,6 @@ use crate::turn::AgentContext;
 /// Tokens that a chat template may add to a message, and to a conversation.
 const TOKENS_PER_MESSAGE: usize = 16;
 const TOKENS_PER_PROMPT: usize = 256;
-
-/// Makes a list of tools.
-type ToolList = fn() -> Vec<ToolSpec>;
-
-/// The tools of an automaton that has money, or has none. A weak model is offered none for
-/// money by itself, nor for its schedule; what it needs is bought for it, and what it chooses is
-/// judged like any call. So it is where the others' schemas would leave a small window nothing to
-/// work in.
-#[must_use]
-pub fn available_tools<Money>(
-    model: &ModelInfo,
-    money: Option<&Money>,
-    egress: &EgressConfig,
-) -> Vec<ToolSpec> {
-    // With the part of the window that they may take: the larger a list, the less of it.
-    let lists: [(ToolList, u32); 7] = [
-        (list::specs, 3),
-        (|| list::without_mind(list::specs()), 2),
-        (|| list::without_mind(list::without_choice()), 2),
-        (list::on_account, 3),
-        (|| list::without_mind(list::on_account()), 2),
-        (list::without_money, 3),
-        (|| list::without_mind(list::without_money()), 2),
-    ];
-    let costs = model.prices != ModelPrices::default();
-    let first = match (model.weak, money.is_some(), costs) {
-        (true, ..) => lists.len(),
-        (_, true, _) => 0,
-        (_, false, true) => 3,
-        (_, false, false) => 5,
-    };
-    let fitting = lists.iter().skip(first).find_map(|(list, part)| {
-        let tools = list();
-        (prompt::schemas_cost(&tools) <= model.context_tokens / part).then_some(tools)
-    });
-    let mut tools = match model.compact && !model.weak {
-        true => list::compact(),
-        false => fitting.unwrap_or_else(list::simple),
-    };
-    if let Some(words) = egress.words() {
-        list::tell_network(&mut tools, &words);
-    }
-    tools
-}
 
 /// Looks after the credits; what is there then.
 pub(crate) async fn look(ctx: &AgentContext) -> Option<Balances> {
@@ -182,7 +134,7 @@ pub(crate) async fn stop_loss_reached(ctx: &AgentContext) -> Result<Option<Strin
         return Ok(None);
     }
     let losses = ctx.deps.store.losses().await?;
-    Ok(stop_loss.tripped(&losses).map(|tripped| tripped.to_string()))
+    Ok(stop_loss.first_reached(&losses).map(|tripped| tripped.to_string()))
 }
 
 /// What has to be read of the money before each turn.

@@ -6,7 +6,6 @@
 use std::sync::Arc;
 
 use automaton_core::id::{IdGenerator, TurnId};
-use automaton_core::memory::MemoryItem;
 use automaton_core::record::{TurnInput, WakeCause, WakeSource};
 use automaton_core::soul::Soul;
 use automaton_core::state::AgentState;
@@ -15,14 +14,15 @@ use automaton_core::tool::{ToolName, ToolSpec};
 use automaton_core::trust::Labelled;
 use automaton_core::vitals::Vitals;
 use automaton_inference::{Embedder, ModelInfo};
+use automaton_memory::shown::ShownMemory;
 use automaton_policy::guard::Guard;
 use automaton_store::{AutomatonRow, HistoryPosition, OpenMessage, Reader};
 
 use crate::error::AgentError;
 use crate::handles::add_meaning;
-use crate::money::available_tools;
 use crate::prompt::{self, HistoryCache, HistoryDigest, Prompt, PromptMaterial, input_label};
 use crate::settings::Settings;
+use crate::toolbox::{OfferRules, ToolSet};
 use crate::treasury::{Balances, status_sentence};
 use crate::turn::{RecallMoment, left_out, memory_query, name_files, recalled, told_tools};
 use crate::wake::{cause, compose, slept_because};
@@ -35,7 +35,7 @@ struct PreviewContext<'a> {
     tools: Vec<ToolSpec>,
     place: HistoryPosition,
     digest: HistoryDigest,
-    memory: Vec<MemoryItem>,
+    memory: Vec<ShownMemory>,
     soul: Soul,
     worklog: Option<Labelled>,
     now: Timestamp,
@@ -130,10 +130,12 @@ pub async fn preview(
         |known: Vitals| Balances { at: ids.now(), credits: known.credits, usdc: known.usdc };
     let balances = vitals.map(known);
     let soul = reader.soul()?.and_then(|version| version.soul);
+    let set = Arc::new(ToolSet::built_in()?);
+    let rules = OfferRules { has_money, network: settings.egress.words() };
     let moment = PreviewContext {
         settings,
         model,
-        tools: told_tools(model, &available_tools(model, balances.as_ref(), &settings.egress)),
+        tools: told_tools(model, &set.available(model, &rules)),
         place,
         digest: HistoryDigest::of(reader.digest(None)?.as_ref()),
         memory,
@@ -148,7 +150,7 @@ pub async fn preview(
         vitals,
         sales: status_sentence(&reader.port_sales()?),
     };
-    let mut history = HistoryCache::new(Arc::new(Guard::new()?));
+    let mut history = HistoryCache::new(Arc::new(Guard::new()?), set);
     let style = prompt::style_of(settings, model, &history);
     let mut turns = reader.recent_turns(moment.place.from, prompt::TURNS_MAX)?;
     history.keep(moment.place.from, style);

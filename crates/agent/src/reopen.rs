@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 
 use automaton_core::error::ErrorClass;
 use automaton_core::event::{Event, ReopenedPort};
+use automaton_core::faults::FaultPoint;
 use automaton_core::id::CallId;
 use automaton_core::intent::{Intent, Intentional};
 use automaton_core::origin::{Origins, ValueOrigin};
@@ -82,6 +83,7 @@ async fn reopen(
     };
     let decided = format!("{} {}", decision.code.name(), decision.reason);
     ctx.deps.store.begin_reopening(port, decided).await?;
+    ctx.deps.faults.reach(FaultPoint::PortReopening);
     let (Reopening(published), _permit) = approved.open();
     let provenance = provenance(published.call, &published, words.unwrap_or(Label::Own));
     match start_and_open(ctx, &published, provenance, started).await {
@@ -89,7 +91,9 @@ async fn reopen(
             ctx.deps.emit(Event::PortReopened(ReopenedPort { port, url: url.clone() }));
             let state = PublicationState::Open;
             let open = PublishedPort { url, state, ..published };
-            Ok(ctx.deps.store.note_published(open).await?)
+            ctx.deps.store.note_published(open).await?;
+            ctx.deps.faults.reach(FaultPoint::PortReopened);
+            Ok(())
         }
         Err(error) => give_up(ctx, port, &error.message).await,
     }
@@ -107,6 +111,7 @@ async fn start_and_open(
             ctx.handles.workspace.start(command, provenance).await?;
         }
     }
+    ctx.deps.faults.reach(FaultPoint::PortServed);
     ctx.handles.machines.open(published.port, published.price.clone(), provenance).await
 }
 
@@ -146,16 +151,16 @@ fn provenance(call: CallId, published: &PublishedPort, words: Label) -> CallProv
 
 /// Forgets a port that is not opened again, and wakes the automaton for it.
 async fn give_up(ctx: &AgentContext, port: u16, why: &str) -> Result<(), AgentError> {
-    ctx.deps.store.forget_published(port).await?;
     let text = format!(
         "Port {port}, which you had published, was not opened again after a restart: {why} Look \
          with read_process, and start its server and expose the port again if it is still wanted."
     );
+    let wake = cause(WakeSource::Heartbeat, &text);
+    ctx.deps.store.give_up_published(port, wake).await?;
     ctx.deps.emit(Event::ErrorReported {
         kind: ErrorClass::User,
         error: format!("port {port} was not opened again: {why}"),
         hint: Some("`automaton send` can tell it to".to_owned()),
     });
-    ctx.deps.store.push_wake(cause(WakeSource::Heartbeat, &text)).await?;
     Ok(())
 }

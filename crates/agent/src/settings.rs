@@ -7,6 +7,7 @@
 use std::path::PathBuf;
 
 use automaton_core::id::RemoteMachineId;
+use automaton_core::snapshot::SnapshotLimits;
 use automaton_core::time::{DAY, Span};
 use automaton_inference::{ModelInfo, ModelPrices};
 use automaton_memory::soul::Alignment;
@@ -56,6 +57,8 @@ pub struct Settings {
     pub machine: Option<RemoteMachineId>,
     /// Where its commands may send requests.
     pub egress: EgressConfig,
+    /// The limits of snapshots of its workspace.
+    pub snapshots: SnapshotLimits,
     /// What it may lose, and spend on thinking.
     pub budgets: Budgets,
     /// How far and how fast this start goes.
@@ -210,6 +213,7 @@ pub(crate) mod tests {
             limits: AgentLimits::default(),
             machine: None,
             egress: EgressConfig::default(),
+            snapshots: SnapshotLimits::default(),
             budgets: Budgets::default(),
             pace: Pace::default(),
         }

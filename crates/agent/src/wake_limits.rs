@@ -79,7 +79,7 @@ impl WakeLimits {
         if self.costs && self.envelope.is_last(unattended) {
             return TurnAllowance::Last(WakeLimit::Envelope);
         }
-        match self.budgets.last_of(spend, *most).filter(|_| self.costs) {
+        match self.budgets.last_answer_ceiling(spend, *most).filter(|_| self.costs) {
             Some(scope) => TurnAllowance::Last(WakeLimit::Ceiling(scope)),
             None => TurnAllowance::Room,
         }

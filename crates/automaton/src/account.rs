@@ -21,11 +21,11 @@ use crate::error::CliError;
 use crate::home::write_atomically;
 use crate::text_file;
 
-/// What the key is called at the cloud.
+/// Name of the key at the cloud.
 const KEY_NAME: &str = "conway-automaton";
 /// The file of the home that holds it.
 pub(crate) const KEY_FILE: &str = "cloud-key.json";
-/// Where another runtime keeps its key: with its wallet's address, or alone.
+/// File in which another runtime keeps its key: with its wallet's address, or alone.
 const REFERENCE_FILE: &str = "config.json";
 const REFERENCE_KEY: &str = "api-key";
 /// The largest such file, in bytes.
@@ -41,7 +41,7 @@ pub(crate) struct ApiAccount {
     pub(crate) key: Secret,
     /// The file of the home that it was found in, where that is another runtime's.
     pub(crate) file: Option<&'static str>,
-    /// Whether the cloud knows the automaton and its creator.
+    /// True if the cloud knows the automaton and its creator.
     pub(crate) registered: bool,
 }
 
@@ -110,7 +110,7 @@ impl ApiAccount {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub(crate) fn keep(&self, home: &Path) -> Result<(), CliError> {
+    pub(crate) fn write(&self, home: &Path) -> Result<(), CliError> {
         let Self { cloud, wallet, key, registered, .. } = self;
         let file = KeyFile {
             cloud: cloud.clone(),
@@ -151,7 +151,8 @@ impl ApiAccount {
                 None => return Ok(None),
             },
         };
-        let (cloud, key) = (cloud.to_owned(), Secret::new(key));
+        let cloud = cloud.to_owned();
+        let key = Secret::new(key);
         let account = Self { cloud, wallet, key, file: Some(file), registered: false };
         Ok((!account.key.reveal().is_empty()).then_some(account))
     }

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use crate::error::CliError;
 use crate::process::executable;
 
-/// How the programs are built that lie beside this one.
+/// Command that builds the programs that lie beside this one.
 const BUILD: &str = if cfg!(debug_assertions) {
     "cargo build --package"
 } else {

@@ -31,13 +31,13 @@ use crate::story_driver::until;
 use crate::ui::pretty::{EventPrinter, ThoughtDisplay, TimeColumn};
 use crate::ui::{self, ColorMode, Format, phrases};
 
-/// How often the record is looked at though nothing happened.
+/// Interval at which the record is read without an event.
 const LOOK: Duration = Duration::from_secs(1);
-/// How long something has to take until it is shown that it does.
+/// Duration from which a running step is shown with its time.
 const PULSE_MIN: Span = Span::from_secs(1);
-/// How often an automaton that starts again is tried to be followed.
+/// Interval at which an automaton that starts again is followed anew.
 const AGAIN: Duration = Duration::from_millis(100);
-/// How long what led to an answer is waited for, once the record has the answer.
+/// Time to wait for the events that led to an answer, once the record has the answer.
 const CATCH_UP: Duration = Duration::from_secs(2);
 /// Messages that are read at once.
 const MAIL_MAX: u32 = 100;
@@ -53,13 +53,14 @@ pub(crate) fn hold(
     talk: impl AsyncFnOnce(StopSignals) -> Result<(), CliError>,
 ) -> Result<(), CliError> {
     // Before any thread starts, so that none is ended by the signal.
-    let (signals, runtime) = (Signals::receive()?, runtime()?);
+    let signals = Signals::receive()?;
+    let runtime = runtime()?;
     let ended = runtime.block_on(async { talk(StopSignals::watch(&signals)?).await });
     runtime.shutdown_background();
     ended
 }
 
-/// What comes next.
+/// Next input of a conversation.
 #[derive(Debug)]
 pub(crate) enum ChatInput {
     /// It does something.
@@ -76,7 +77,7 @@ pub(crate) enum ChatInput {
     Quiet,
 }
 
-/// What became of a message.
+/// Outcome of a message.
 #[derive(Debug)]
 pub(crate) enum MessageOutcome {
     /// It is answered.
@@ -89,11 +90,11 @@ pub(crate) enum MessageOutcome {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PendingMessage {
     pub(crate) id: MessageId,
-    /// When it was stored; what ended before, ended without it.
+    /// Time at which it was stored. A wake that ended before did not answer it.
     pub(crate) at: Timestamp,
 }
 
-/// Where events are shown.
+/// Surface on which events are shown.
 enum EventSurface {
     /// As lines on stderr, since stdout is for answers.
     Text(Box<EventPrinter<Stderr>>),
@@ -112,17 +113,17 @@ pub(crate) struct ChatSession {
     told: u64,
     /// Since when it has been busy with one thing.
     busy_since: Option<Timestamp>,
-    /// When the newest event happened that was shown.
+    /// Time of the newest event that was shown.
     shown_until: Timestamp,
-    /// What the model said in this turn, as far as it was shown.
+    /// Shown part of the model's text in this turn.
     thought: String,
     /// The time of the newest event by which all words of a turn were shown.
     words_shown_until: Timestamp,
-    /// When the newest turn began of which was heard.
+    /// Time of the newest turn that was followed.
     turn_began: Timestamp,
-    /// Whether events may have been missed, since it was followed anew.
+    /// True if events may have been missed because the following began anew.
     missed: bool,
-    /// Whether it may be shown for how long: not where somebody types.
+    /// True if durations of running steps may be shown: not while somebody types.
     pub(crate) pulses: bool,
 }
 
@@ -176,7 +177,7 @@ impl ChatSession {
         &self.reader
     }
 
-    /// What comes next, with lines that somebody types or without.
+    /// Returns the next input, with typed lines or without.
     ///
     /// # Errors
     /// When the home or the signals cannot be read.
@@ -213,7 +214,7 @@ impl ChatSession {
         tokio::select! {
             biased;
             // All arms are cancel-safe.
-            signal = self.signals.heard() => signal.map(ChatInput::Stop),
+            signal = self.signals.next_signal() => signal.map(ChatInput::Stop),
             event = event => Ok(match event {
                 Some(event) => ChatInput::Event(Box::new(event)),
                 None => {
@@ -229,7 +230,7 @@ impl ChatSession {
         }
     }
 
-    /// Whether an event is seen when it is shown.
+    /// Returns true if an event is visible on this surface.
     pub(crate) fn shows(&self, event: &Event) -> bool {
         match self.screen {
             EventSurface::Json => true,
@@ -277,14 +278,14 @@ impl ChatSession {
         pretty.pulse(elapsed).map_err(|error| CliError::output(&error))
     }
 
-    /// Whether these words were seen as they came, by who would see them once more.
+    /// Returns true if the user saw these words as they came, and would see them twice.
     pub(crate) fn has_shown(&self, text: &str) -> bool {
         let seen = io::stdout().is_terminal() && io::stderr().is_terminal();
         seen && matches!(self.screen, EventSurface::Text(_)) && text.trim() == self.thought.trim()
     }
 
-    /// Whether nothing can be new but in the middle of a thought, or the record is ahead:
-    /// what led to its newest message is shown first.
+    /// Returns true if only a thought goes on, or if the record is ahead: the events that led to
+    /// its newest message are shown first.
     ///
     /// # Errors
     /// When the record cannot be read.
@@ -297,7 +298,7 @@ impl ChatSession {
         Ok(newest.is_some_and(|newest| newest.at > self.shown_until))
     }
 
-    /// What it said to its creator since the last call.
+    /// Returns the messages to the creator since the last call.
     ///
     /// # Errors
     /// When the record cannot be read.
@@ -336,8 +337,7 @@ impl ChatSession {
         }
     }
 
-    /// What has become of a message, now that this was heard; nothing while an answer may
-    /// come.
+    /// Returns the outcome of a message after this input; `None` while an answer may come.
     ///
     /// # Errors
     /// When the record cannot be read.
@@ -374,7 +374,8 @@ impl ChatSession {
         let mut heard = ChatInput::Quiet;
         loop {
             // The record may have the answer before it says that this is answered.
-            let (said, settled) = (self.mail()?, self.settled(sent, &heard)?);
+            let said = self.mail()?;
+            let settled = self.settled(sent, &heard)?;
             for message in said {
                 if message.reply_to != Some(sent.id) {
                     mail(&message);
@@ -425,9 +426,9 @@ impl ChatSession {
     }
 }
 
-/// Why nothing more is to be waited for now, if that is so. The end of a wake counts where a
-/// turn has begun since the message was stored: a wake may end just before it, and the next
-/// one have the message already.
+/// Returns the reason for which no answer will come now, if there is one. The end of a wake
+/// counts only if a turn has begun since the message was stored: a wake may end just before, and
+/// the next one may have the message already.
 fn why_unanswered(
     standing: Option<MessageStatus>,
     begun: bool,
@@ -473,7 +474,7 @@ fn why_unanswered(
     }
 }
 
-/// Whether what waits does not wake it.
+/// Returns true if a waiting message does not wake it.
 fn rests(reason: StopReason) -> bool {
     reason.roused_by() > SleepInterrupt::Unread
         || matches!(reason, StopReason::Broke | StopReason::StopLoss)

@@ -52,7 +52,7 @@ impl ChildProcess {
         let (mut input, child_input) = UnixStream::pair().map_err(failed)?;
         let (output, child_output) = UnixStream::pair().map_err(failed)?;
         let program = OwnProgram::beside(executable.to_owned(), role);
-        let mut command = ProcessCommand::of(&program)
+        let mut command = ProcessCommand::from_own_program(&program)
             .arg0(role)
             .stdin(Stdio::Descriptor(OwnedFd::from(child_input)))
             .stdout(Stdio::Descriptor(OwnedFd::from(child_output)))
@@ -129,10 +129,10 @@ impl ChildProcess {
     }
 }
 
-/// How often one that is to end is looked at.
+/// Interval at which a process that is to end is checked.
 const POLL: Duration = Duration::from_millis(10);
 
-/// Whether those that end are waited for: until a signal comes while they do.
+/// Waits for processes that end, until a signal comes.
 pub(crate) struct ShutdownWait<'a> {
     pub(crate) signals: &'a StopSignals,
     pub(crate) is_on: bool,

@@ -20,9 +20,9 @@ use crate::line;
 
 /// The longest that an automaton may take to answer. It answers between two
 /// steps of a turn, never in the middle of one that matters.
-const ANSWER_MAX: Duration = Duration::from_secs(10);
+pub(crate) const ANSWER_MAX: Duration = Duration::from_secs(10);
 
-/// Why nothing was heard of a running automaton.
+/// Reason for which a running automaton did not answer.
 #[derive(Debug)]
 pub(crate) enum ControlError {
     /// Nobody listens.
@@ -33,9 +33,8 @@ pub(crate) enum ControlError {
 }
 
 impl ControlError {
-    /// Whether asking again may help: nobody listens yet, or whoever did was
-    /// slow or died over it. What is wrong with the socket or with the answer
-    /// stays wrong.
+    /// Returns true if a retry may help: nobody listens yet, or the listener was slow or died. A
+    /// broken socket or answer stays broken.
     pub(crate) fn may_pass(&self) -> bool {
         match self {
             Self::NotRunning => true,
@@ -92,7 +91,7 @@ fn unreached(error: io::Error) -> ControlError {
     }
 }
 
-/// What happens in a running automaton, as it happens.
+/// Events of a running automaton, as they happen.
 #[derive(Debug)]
 pub(crate) struct EventFeed {
     stream: tokio::io::BufReader<Stream>,

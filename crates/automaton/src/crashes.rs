@@ -1,4 +1,4 @@
-//! How often a child may crash, and how long to wait before it is started again.
+//! Limits of crashes of a child, and the wait before its restart.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -23,7 +23,7 @@ pub(crate) struct CrashHistory {
     recent: VecDeque<Timestamp>,
     last: Option<Timestamp>,
     pauses: u32,
-    /// How often it was started again.
+    /// Restarts so far.
     pub(crate) restarts: u32,
 }
 
@@ -44,7 +44,7 @@ impl CrashHistory {
         Some(BACKOFF.saturating_mul(1 << doublings.min(5)))
     }
 
-    /// How long to wait after too many, for one that has to go on: longer each time.
+    /// Returns the wait after too many crashes of a process that must go on. It grows each time.
     pub(crate) fn pause(&mut self) -> Duration {
         self.recent.clear();
         self.restarts = self.restarts.saturating_add(1);

@@ -21,27 +21,27 @@ use tokio::time::timeout;
 use crate::error::CliError;
 use crate::http::origin;
 
-/// What waits for its delivery, and failures that wait to be told.
+/// Capacity for deliveries and for failures that wait to be reported.
 pub(crate) const QUEUE: usize = 16;
 
-/// How long one delivery may take, with all its tries.
+/// Deadlines of one delivery with all its tries.
 const DELIVERY: Deadlines =
     Deadlines { idle: Duration::from_secs(10), total: Duration::from_secs(30) };
 
 /// The status of a server that does not take the media type of a request.
 const UNSUPPORTED_MEDIA_TYPE: u16 = 415;
 
-/// How long the end of the program waits for what is not delivered yet.
+/// Time that the end of the program waits for open deliveries.
 pub(crate) const GRACE: Duration = Duration::from_secs(3);
 
 /// Something on its way.
 #[derive(Debug)]
 pub(crate) struct Delivery {
-    /// What it is called when it is lost.
+    /// Name of the delivery in the report of its loss.
     pub(crate) name: String,
-    /// What is sent.
+    /// The request.
     pub(crate) request: HttpRequest,
-    /// What is sent to a server that does not take the media type (415).
+    /// Alternative body for a server that refuses the media type (415).
     pub(crate) otherwise: Option<OtherBody>,
 }
 
@@ -52,7 +52,7 @@ pub(crate) struct OtherBody {
     pub(crate) media_type: &'static str,
     /// Its bytes.
     pub(crate) body: Vec<u8>,
-    /// What is set once the server has taken it.
+    /// Flag that is set once the server has accepted it.
     pub(crate) taken: Arc<AtomicBool>,
     /// To which value.
     pub(crate) taken_means: bool,
@@ -88,9 +88,9 @@ impl Delivery {
 /// Something that was not delivered, and why.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct DeliveryFailure {
-    /// What it was.
+    /// Name of the delivery.
     pub(crate) name: String,
-    /// Why.
+    /// Cause.
     pub(crate) error: String,
 }
 

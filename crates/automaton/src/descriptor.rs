@@ -16,7 +16,7 @@ use crate::error::CliError;
 
 /// Bytes in which the kernel describes one signal, see `signalfd(2)`.
 const SIGNAL_BYTES: usize = 128;
-/// How such a description of `SIGINT` begins: with its number.
+/// First bytes of a description of `SIGINT`: its number.
 const SIGINT: [u8; 4] = 2_u32.to_ne_bytes();
 
 /// `SIGTERM` and `SIGINT`, awaited.
@@ -41,14 +41,14 @@ impl StopSignals {
     /// # Errors
     /// When the descriptor cannot be read.
     pub(crate) async fn next(&self) -> Result<(), CliError> {
-        self.heard().await.map(drop)
+        self.next_signal().await.map(drop)
     }
 
     /// The same, and which signal it is.
     ///
     /// # Errors
     /// As [`Self::next`].
-    pub(crate) async fn heard(&self) -> Result<StopSignal, CliError> {
+    pub(crate) async fn next_signal(&self) -> Result<StopSignal, CliError> {
         let failed = |error: io::Error| CliError::internal("cannot wait for signals", &error);
         let mut signal = [0; SIGNAL_BYTES];
         loop {
@@ -62,7 +62,7 @@ impl StopSignals {
         }
     }
 
-    /// What some work comes to; or the signal that came first, which gives the work up.
+    /// Returns the result of the work, or the signal that came first and ended it.
     ///
     /// # Errors
     /// As [`Self::next`].
@@ -72,7 +72,7 @@ impl StopSignals {
     ) -> Result<Result<T, StopSignal>, CliError> {
         tokio::select! {
             biased;
-            signal = self.heard() => signal.map(Err),
+            signal = self.next_signal() => signal.map(Err),
             done = work => Ok(Ok(done)),
         }
     }

@@ -28,16 +28,16 @@ use crate::config::env::{AUTOMATON_LOG, Environment};
 use crate::error::CliError;
 use crate::ui::text::{plain, short};
 
-/// What is told where nobody asks for more: nothing but what goes wrong in our own code.
+/// Default levels: only problems of our own code.
 const QUIET: &str = "automaton=warn";
 
 /// Directives of one text at most.
 const DIRECTIVES_MAX: usize = 64;
 
-/// What this process speaks with; its children get the same.
+/// Settings of this process, which its children get too.
 static SPOKEN: OnceLock<Diagnostics> = OnceLock::new();
 
-/// How a process speaks of what it does inside.
+/// Settings for diagnostics of a process.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Diagnostics {
     levels: Levels,
@@ -51,7 +51,7 @@ pub(crate) struct DiagnosticsArgs {
     /// info,automaton_agent::heartbeat=debug [default: $AUTOMATON_LOG, else automaton=warn]
     #[arg(long, value_name = "LEVELS")]
     log: Option<Levels>,
-    /// How diagnostics are written
+    /// Format of diagnostics
     #[arg(long, value_name = "FORMAT", default_value = "pretty")]
     log_format: LogFormat,
 }
@@ -91,7 +91,7 @@ impl DiagnosticsArgs {
 }
 
 impl Diagnostics {
-    /// What this process speaks with.
+    /// Returns the settings of this process.
     pub(crate) fn spoken() -> Self {
         SPOKEN.get().cloned().unwrap_or_default()
     }
@@ -262,7 +262,7 @@ impl LogLine<'_> {
     }
 }
 
-/// What an event says.
+/// Fields of an event.
 #[derive(Default)]
 struct LogFields {
     message: String,
@@ -270,7 +270,7 @@ struct LogFields {
 }
 
 impl LogFields {
-    fn say(&mut self, field: &Field, value: String) {
+    fn record_text(&mut self, field: &Field, value: String) {
         if field.name() == "message" {
             self.message = value;
         } else {
@@ -281,11 +281,11 @@ impl LogFields {
 
 impl Visit for LogFields {
     fn record_str(&mut self, field: &Field, value: &str) {
-        self.say(field, value.to_owned());
+        self.record_text(field, value.to_owned());
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        self.say(field, format!("{value:?}"));
+        self.record_text(field, format!("{value:?}"));
     }
 }
 

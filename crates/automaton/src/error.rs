@@ -1,4 +1,4 @@
-//! What a command fails with, and how it is told to a person.
+//! Errors of commands, and their form for people.
 //!
 //! Every failure ends here as one sentence, its causes, and the remedy; the
 //! exit code comes from its [`ErrorClass`]. With `--json` it is a document, too, and
@@ -15,20 +15,20 @@ use serde::Serialize;
 use crate::ui::text::plain;
 use crate::ui::{self, Format};
 
-/// Why a command ends without having done what it should.
+/// Reason for which a command failed.
 #[derive(Debug)]
 pub struct CliError {
     /// One sentence.
     pub(crate) what: String,
-    /// Who has to act.
+    /// Party that has to act.
     pub(crate) kind: ErrorClass,
     /// The remedy.
     pub(crate) remedy: Option<String>,
-    /// What led to it, the nearest first.
+    /// Causes, the nearest first.
     pub(crate) causes: Vec<String>,
-    /// What is wrong besides, where everything was looked at.
+    /// Further problems, if everything was checked.
     pub(crate) others: Vec<CliError>,
-    /// Whoever read our output went away, which is no failure at all.
+    /// True if the reader of our output went away, which is no failure.
     pub(crate) broken_pipe: bool,
 }
 
@@ -88,7 +88,7 @@ impl CliError {
 
     /// Tells people on stderr, and whoever reads JSON on stdout: as the one document, where
     /// none has been written.
-    pub(crate) fn tell(&self, format: Format) {
+    pub(crate) fn report(&self, format: Format) {
         self.print();
         if format == Format::Json && !self.broken_pipe && ui::nothing_answered() {
             // silent-ok: without a stdout there is nobody left to tell.
@@ -98,18 +98,18 @@ impl CliError {
 
     /// Tells it, and gives the code to end with.
     pub(crate) fn end(&self, format: Format) -> ExitCode {
-        self.tell(format);
+        self.report(format);
         self.exit_code()
     }
 
     /// The failure as `--json` has it.
     pub(crate) fn document(&self) -> CliErrorDocument<'_> {
-        CliErrorDocument { error: self.told() }
+        CliErrorDocument { error: self.to_entry() }
     }
 
-    fn told(&self) -> CliErrorEntry<'_> {
+    fn to_entry(&self) -> CliErrorEntry<'_> {
         let Self { what, kind, remedy, causes, others, .. } = self;
-        let others = others.iter().map(Self::told).collect();
+        let others = others.iter().map(Self::to_entry).collect();
         CliErrorEntry { code: *kind, message: what, hint: remedy.as_deref(), causes, others }
     }
 
@@ -132,12 +132,12 @@ pub(crate) struct CliErrorDocument<'a> {
 
 #[derive(Debug, Serialize)]
 struct CliErrorEntry<'a> {
-    /// Who has to act.
+    /// Party that has to act.
     code: ErrorClass,
     message: &'a str,
     hint: Option<&'a str>,
     causes: &'a [String],
-    /// What is wrong besides.
+    /// Further problems.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     others: Vec<CliErrorEntry<'a>>,
 }
@@ -155,12 +155,12 @@ impl fmt::Display for CliError {
     }
 }
 
-/// What checks have found, so that all of it can be told at once.
+/// Problems that checks have found, to be reported together.
 #[derive(Debug, Default)]
 pub(crate) struct CliErrors(Vec<CliError>);
 
 impl CliErrors {
-    /// What a check gave, where it found nothing wrong.
+    /// Returns the value of a check, or adds its error.
     pub(crate) fn take<T>(&mut self, checked: Result<T, impl Into<CliError>>) -> Option<T> {
         let mut failure = match checked {
             Ok(found) => return Some(found),
@@ -172,7 +172,7 @@ impl CliErrors {
         None
     }
 
-    /// Whether nothing is wrong.
+    /// Returns true if there is no error.
     pub(crate) const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

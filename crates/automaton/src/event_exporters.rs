@@ -1,5 +1,4 @@
-//! Where the supervisor tells the operator more than on the console: his webhook, his
-//! collector of traces.
+//! The supervisor's reports to the operator: webhook and collector of traces.
 //!
 //! Each is there only where the configuration names it. None of them may delay the
 //! supervisor, or end what it does.
@@ -62,7 +61,7 @@ impl EventExporters {
         webhook.or_else(|| self.traces.as_ref().and_then(|traces| traces.take(stamped)))
     }
 
-    /// What could not be delivered next. Cancel-safe.
+    /// Returns the next failed delivery. Cancel-safe.
     pub(crate) async fn next_failure(&mut self) -> Event {
         let Self { webhook, traces } = self;
         let hooked = async {

@@ -31,6 +31,7 @@ use crate::config::file::{self, BrainFile, CONFIG_VERSION, ConfigFile, FILE_NAME
 use crate::config::values::{HttpUrl, Name, Prompt};
 use crate::error::CliError;
 use crate::log;
+use crate::text_file;
 
 /// The database, in the home.
 pub const DATABASE: &str = "state.db";
@@ -39,15 +40,19 @@ pub(crate) const HEARTBEAT: &str = "heartbeat.yml";
 /// The directory that the sandbox sees as `/root`.
 pub(crate) const WORKSPACE: &str = "workspace";
 const CONSTITUTION: &str = "constitution.md";
+/// The soul for people to read, in the home. A person may lay one down before birth.
+const SOUL: &str = "SOUL.md";
+/// Files of the home that a person may bring, and that the program makes when they are missing.
+const MADE_WHEN_MISSING: [&str; 4] = [CONSTITUTION, SOUL, DATABASE, log::FILE_NAME];
 /// Held by whoever runs the automaton, or changes its life.
 const LOCK: &str = "lock";
-/// How often, and how long in all, a lock is waited for that is held for a moment.
+/// Interval, and number of tries, to wait for a lock that is held for a moment.
 const LOCK_POLL: Duration = Duration::from_millis(50);
 const LOCK_TRIES: u32 = 20;
-/// What a start looks like in the log, and how far it is read for that.
+/// Marker of a start in the log, and the length that is searched.
 const STARTED: &[u8] = b"\"event\":\"agent.started\"";
 const LOG_BYTES_MAX: u64 = 64 * 1024;
-/// What is appended to the name of a file that is being written.
+/// Suffix of a file that is being written.
 const TEMPORARY: &str = ".new";
 
 /// The text of every constitution.
@@ -60,14 +65,14 @@ const USUAL_NAME: &str = "Automaton";
 /// The configuration of a home, found or yet to be written.
 #[derive(Debug)]
 pub(crate) struct ConfigDraft {
-    /// What it says.
+    /// Content.
     pub(crate) file: ConfigFile,
     /// Its text, when the file is not there yet.
     new_text: Option<String>,
 }
 
 impl ConfigDraft {
-    /// Whether the home is a new one.
+    /// Returns true if the home is new.
     pub(crate) const fn is_new(&self) -> bool {
         self.new_text.is_some()
     }
@@ -76,7 +81,7 @@ impl ConfigDraft {
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub(crate) fn keep(&self, home: &Path) -> Result<(), CliError> {
+    pub(crate) fn write_if_new(&self, home: &Path) -> Result<(), CliError> {
         let path = home.join(FILE_NAME);
         self.new_text
             .as_ref()
@@ -105,14 +110,14 @@ struct NewConfig<'a> {
     network: Option<&'a str>,
 }
 
-/// What is written of the limits of a new home.
+/// Limits that a new home's file states.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct NewTreasuryPolicy {
     max_inference_daily_cents: u64,
 }
 
-/// What is written of the models of a new home.
+/// Models that a new home's file states.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct NewModelStrategy<'a> {
@@ -251,8 +256,8 @@ pub(crate) fn check_record(home: &Path) -> Result<(), CliError> {
     ))
 }
 
-/// Whether a life has left something: what belongs to its record, a log so long that there is
-/// a second one, or a start in it. What lies in the workspace may be its creator's.
+/// Returns true if a life has left something: a file of its record, a second log, or a start in
+/// the log. The workspace may belong to its creator.
 fn has_lived(home: &Path) -> bool {
     let mut told = Vec::new();
     let log = File::open(home.join(log::FILE_NAME));
@@ -290,8 +295,8 @@ pub(crate) fn check_ours(home: &Path) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Whether a file may lie in a home before its configuration does: what a
-/// rehearsal leaves there, and what an attempt does that came no further.
+/// Returns true if a file may lie in a home before its configuration does: the file of a
+/// rehearsal, or of an unfinished attempt.
 fn is_of_new_home(name: &[u8]) -> bool {
     let unfinished = name.strip_suffix(TEMPORARY.as_bytes()) == Some(FILE_NAME.as_bytes());
     name.starts_with(fault::MARKER.as_bytes()) || name == LOCK.as_bytes() || unfinished
@@ -311,7 +316,8 @@ pub(crate) fn draft(
     remote: &RemoteFlags,
 ) -> Result<ConfigDraft, CliError> {
     let path = home.join(FILE_NAME);
-    let (name, genesis) = (name.map(Name::as_str), genesis.map(Prompt::as_str));
+    let name = name.map(Name::as_str);
+    let genesis = genesis.map(Prompt::as_str);
     if let Some(file) = file::read(&path)? {
         check_same("--name", file.name.as_ref().map(Name::as_str), name)?;
         check_same("--genesis", file.genesis_prompt.as_ref().map(Prompt::as_str), genesis)?;
@@ -364,6 +370,7 @@ fn check_same(flag: &str, is: Option<&str>, wanted: Option<&str>) -> Result<(), 
 pub(crate) fn create_missing_files(home: &Path) -> Result<(), CliError> {
     make_private(home)?;
     check_workspace(home)?;
+    check_links(home)?;
     let workspace = home.join(WORKSPACE);
     make_directory(&workspace).map_err(|error| unusable(&workspace).because(&error))?;
     if home.join(DATABASE).exists() {
@@ -371,6 +378,22 @@ pub(crate) fn create_missing_files(home: &Path) -> Result<(), CliError> {
     }
     if !home.join(CONSTITUTION).exists() {
         write_atomically(&home.join(CONSTITUTION), CONSTITUTION_TEXT.as_bytes(), 0o444)?;
+    }
+    Ok(())
+}
+
+/// Checks that no file of the home that would be made when it is missing is a link without a
+/// target: it would be replaced, and what was meant by it would be lost.
+///
+/// # Errors
+/// When one is, by its name.
+pub(crate) fn check_links(home: &Path) -> Result<(), CliError> {
+    for path in MADE_WHEN_MISSING.map(|name| home.join(name)) {
+        text_file::is_there(&path).map_err(|error| {
+            CliError::new(ErrorClass::Config, format!("cannot use {}", path.display()))
+                .because(&error)
+                .hint("bring the file back that it leads to, or remove the link to have it made")
+        })?;
     }
     Ok(())
 }

@@ -20,7 +20,7 @@ use crate::text_file;
 /// The creator's catalogue, in the folder of the models.
 pub(crate) const CATALOGUE: &str = "models.json";
 
-/// What a model file begins with (<https://github.com/ggml-org/ggml/blob/master/docs/gguf.md>).
+/// First bytes of a model file (<https://github.com/ggml-org/ggml/blob/master/docs/gguf.md>).
 pub(crate) const MAGIC: &[u8; 4] = b"GGUF";
 
 /// The largest catalogue or note that is read, in bytes.
@@ -35,7 +35,7 @@ const NAME_BYTES_MAX: usize = 80;
 pub(crate) struct LocalModelEntry {
     /// Its name.
     pub(crate) name: String,
-    /// Where its file is to be had; missing where nobody offers it by itself.
+    /// Address of its file; absent if nobody offers it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) url: Option<String>,
     /// SHA-256 of the file; another is refused.
@@ -50,7 +50,7 @@ pub(crate) struct LocalModelEntry {
     /// Tokens of the window that it was made for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) context_tokens: Option<u32>,
-    /// What a person should know about it.
+    /// Note for a person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) note: Option<String>,
 }
@@ -88,7 +88,7 @@ fn read(text: &str, place: &str) -> Result<Vec<LocalModelEntry>, CliError> {
     }
 }
 
-/// Whether a text can be the name of a model, and of its file.
+/// Returns true if a text can be the name of a model and of its file.
 pub(crate) fn is_name(text: &str) -> bool {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
     !text.is_empty()
@@ -105,12 +105,12 @@ pub(crate) fn folder(home: &Path) -> PathBuf {
     home.with_file_name(name)
 }
 
-/// Where the file of a model is, or would be.
+/// Returns the path of a model's file.
 pub(crate) fn file_of(home: &Path, name: &str) -> PathBuf {
     folder(home).join(format!("{name}.gguf"))
 }
 
-/// Where the note of a model's origin is.
+/// Returns the path of the note on a model's origin.
 pub(crate) fn note_of(home: &Path, name: &str) -> PathBuf {
     folder(home).join(format!("{name}.json"))
 }
@@ -156,7 +156,7 @@ pub(crate) fn pulled(home: &Path) -> Result<Vec<(LocalModelEntry, u64)>, CliErro
 }
 
 /// The file that `--model` names: a path, or the name of a model that is here.
-pub(crate) fn named(home: &Path, given: PathBuf) -> PathBuf {
+pub(crate) fn resolve_file(home: &Path, given: PathBuf) -> PathBuf {
     let file = given.to_str().filter(|name| is_name(name)).map(|name| file_of(home, name));
     rooted(file.filter(|file| !given.exists() && file.exists()).unwrap_or(given))
 }
@@ -201,11 +201,11 @@ mod tests {
         let home = dir.path().join("home");
         fs::create_dir(folder(&home)).unwrap();
         let file = file_of(&home, "tiny");
-        assert_eq!(named(&home, "tiny".into()), Path::new("tiny"), "it is not here");
+        assert_eq!(resolve_file(&home, "tiny".into()), Path::new("tiny"), "it is not here");
         fs::write(&file, MAGIC).unwrap();
-        assert_eq!(named(&home, "tiny".into()), file);
+        assert_eq!(resolve_file(&home, "tiny".into()), file);
         for path in ["./tiny", "../tiny", "/x/tiny.gguf", ".tiny"] {
-            assert_eq!(named(&home, path.into()), Path::new(path));
+            assert_eq!(resolve_file(&home, path.into()), Path::new(path));
         }
         let here = pulled(&home).unwrap();
         assert_eq!((here[0].0.name.as_str(), here[0].1), ("tiny", 4));

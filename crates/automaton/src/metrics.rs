@@ -42,12 +42,12 @@ const ALERTS: u32 = 32;
 /// A server of metrics. It ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct MetricsServer {
-    /// Where.
+    /// Address.
     pub(crate) url: String,
     _tasks: JoinSet<()>,
 }
 
-/// What a scrape is made from; one at a time.
+/// Source of a scrape; one at a time.
 struct MetricsSource {
     database: PathBuf,
     started: Timestamp,
@@ -87,7 +87,8 @@ async fn scrape(State(source): State<Arc<MetricsSource>>, headers: HeaderMap) ->
     if !headers.get(HOST).and_then(|host| host.to_str().ok()).is_some_and(is_loopback) {
         return (StatusCode::FORBIDDEN, "ask for 127.0.0.1 or localhost\n").into_response();
     }
-    let (database, started) = (source.database.clone(), source.started);
+    let database = source.database.clone();
+    let started = source.started;
     let _one = source.one.lock().await;
     let read = spawn_blocking(move || page(&Reader::open(&database)?, started, SystemClock.now()));
     match read.await {
@@ -99,7 +100,7 @@ async fn scrape(State(source): State<Arc<MetricsSource>>, headers: HeaderMap) ->
     }
 }
 
-/// Whether the host of a request, with or without a port, is this machine's own.
+/// Returns true if the host of a request, with or without a port, is this machine.
 fn is_loopback(host: &str) -> bool {
     let address = host.parse::<SocketAddr>().map(|address| address.ip());
     let address = address.or_else(|_| host.trim_matches(['[', ']']).parse());
@@ -118,7 +119,7 @@ fn page(reader: &Reader, started: Timestamp, now: Timestamp) -> Result<String, S
         [(vec![("version", env!("CARGO_PKG_VERSION"))], "1")],
     );
     let uptime = seconds(now.since(started).as_millis());
-    page.one("uptime_seconds", "How long the supervisor has run.", Some(uptime));
+    page.write_number("uptime_seconds", "How long the supervisor has run.", Some(uptime));
     life(&mut page, &measures);
     means(&mut page, &measures);
     thinking(&mut page, &measures);
@@ -136,10 +137,10 @@ fn life(page: &mut MetricsPage, measures: &LifetimeMetrics) {
     let states = AgentState::ALL
         .map(|state| (vec![("state", state.name())], u8::from(state == measures.state)));
     page.all("state", "What the automaton is doing.", states);
-    page.one("turns_total", "Turns that were committed.", Some(measures.turns));
-    page.one("turns_last_hour", "Turns of the last hour.", Some(measures.turns_hour));
+    page.write_number("turns_total", "Turns that were committed.", Some(measures.turns));
+    page.write_number("turns_last_hour", "Turns of the last hour.", Some(measures.turns_hour));
     let owed = Some(u8::from(measures.owes));
-    page.one("thinking_owed", "Whether there is something to think about now.", owed);
+    page.write_number("thinking_owed", "Whether there is something to think about now.", owed);
     let share = |name: &'static str, other: &'static str, share: automaton_core::alert::Ratio| {
         let rest = share.of.saturating_sub(share.part);
         [(vec![("result", name)], share.part), (vec![("result", other)], rest)]
@@ -163,12 +164,12 @@ fn life(page: &mut MetricsPage, measures: &LifetimeMetrics) {
             (vec![("state", "failed")], inbox.failed),
         ],
     );
-    page.one("wake_events_pending", "Causes to wake that wait.", Some(measures.wakes));
-    page.one("database_bytes", "The size of the database.", Some(measures.db_bytes));
-    page.one("wal_bytes", "The size of the database's log.", measures.wal_bytes);
+    page.write_number("wake_events_pending", "Causes to wake that wait.", Some(measures.wakes));
+    page.write_number("database_bytes", "The size of the database.", Some(measures.db_bytes));
+    page.write_number("wal_bytes", "The size of the database's log.", measures.wal_bytes);
 }
 
-/// What is counted over the whole life.
+/// Writes the counters of the whole life.
 fn whole_life(page: &mut MetricsPage, tallies: &LifetimeCounters) {
     let mut calls: BTreeMap<(&str, &str), u64> = BTreeMap::new();
     for (tool, status, count) in &tallies.calls {
@@ -203,18 +204,22 @@ fn means(page: &mut MetricsPage, measures: &LifetimeMetrics) {
         SurvivalTier::Normal => 3,
         SurvivalTier::High => 4,
     });
-    page.one("survival_tier", "The tier of survival, from 0, dead, to 4, high.", tier);
-    page.one("credits_dollars", "Credits that were last read.", vitals.credits.map(dollars));
+    page.write_number("survival_tier", "The tier of survival, from 0, dead, to 4, high.", tier);
+    page.write_number(
+        "credits_dollars",
+        "Credits that were last read.",
+        vitals.credits.map(dollars),
+    );
     let read_at = vitals.read_at.map(|at| seconds(at.as_millis()));
-    page.one("credits_read_timestamp_seconds", "When credits were last read.", read_at);
-    page.one("wallet_usdc", "USDC that was last read.", vitals.usdc.map(usdc));
+    page.write_number("credits_read_timestamp_seconds", "When credits were last read.", read_at);
+    page.write_number("wallet_usdc", "USDC that was last read.", vitals.usdc.map(usdc));
     let broke = vitals.broke_for.map(|span| seconds(span.as_millis()));
-    page.one("broke_seconds", "How long it is known to have been broke.", broke);
+    page.write_number("broke_seconds", "How long it is known to have been broke.", broke);
 }
 
 fn thinking(page: &mut MetricsPage, measures: &LifetimeMetrics) {
     let totals = &measures.totals;
-    page.one("inference_answers_total", "Answers of models.", Some(totals.answers));
+    page.write_number("inference_answers_total", "Answers of models.", Some(totals.answers));
     page.all(
         "inference_tokens_total",
         "Tokens of models; cached ones are of the prompt.",
@@ -225,12 +230,12 @@ fn thinking(page: &mut MetricsPage, measures: &LifetimeMetrics) {
         ],
     );
     let help = "What answers of models cost.";
-    page.one("inference_cost_dollars_total", help, Some(dollars(totals.cost)));
+    page.write_number("inference_cost_dollars_total", help, Some(dollars(totals.cost)));
     let help = "What answers of the last 24 hours cost.";
-    page.one("inference_cost_last_day_dollars", help, Some(dollars(measures.thinking)));
+    page.write_number("inference_cost_last_day_dollars", help, Some(dollars(measures.thinking)));
     let slowest = measures.slowest_ms.and_then(|millis| i64::try_from(millis).ok()).map(seconds);
-    page.one("inference_slowest_last_hour_seconds", "The slowest answer.", slowest);
-    page.one("context_tokens", "Tokens of the last prompt.", measures.prompt_tokens);
+    page.write_number("inference_slowest_last_hour_seconds", "The slowest answer.", slowest);
+    page.write_number("context_tokens", "Tokens of the last prompt.", measures.prompt_tokens);
 }
 
 /// A text in the format, family by family.
@@ -241,7 +246,7 @@ type MetricLabels<'a> = Vec<(&'a str, &'a str)>;
 
 impl MetricsPage {
     /// One number without labels, unless it is not known.
-    fn one(&mut self, name: &str, help: &str, value: Option<impl Display>) {
+    fn write_number(&mut self, name: &str, help: &str, value: Option<impl Display>) {
         if let Some(value) = value {
             self.all(name, help, [(vec![], value)]);
         }
@@ -294,8 +299,10 @@ struct MetricDecimal(i64, u32);
 impl Display for MetricDecimal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(units, places) = *self;
-        let (sign, whole) = (if units < 0 { "-" } else { "" }, units.unsigned_abs());
-        let (one, width) = (10_u64.pow(places), places as usize);
+        let sign = if units < 0 { "-" } else { "" };
+        let whole = units.unsigned_abs();
+        let one = 10_u64.pow(places);
+        let width = places as usize;
         write!(f, "{sign}{}.{:0width$}", whole / one, whole % one)
     }
 }

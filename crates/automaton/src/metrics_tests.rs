@@ -18,7 +18,8 @@ use crate::cmd::id_generator;
 /// Reads a page as strictly as the format is written: samples by name and labels.
 fn parse(page: &str) -> BTreeMap<String, String> {
     let mut samples = BTreeMap::new();
-    let (mut families, mut family) = (BTreeSet::new(), None::<(String, String)>);
+    let mut families = BTreeSet::new();
+    let mut family = None::<(String, String)>;
     let is_name = |name: &str| {
         let letter = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
         name.starts_with("automaton_") && name.chars().all(letter)
@@ -158,11 +159,13 @@ async fn durations_and_calls_are_counted_over_the_life() {
         estimated: false,
         first_token_ms: 40,
         total_ms: 700,
+        unknown_end: None,
     };
     let calls = vec![call("exec"), call("rm\"} 1")];
     let judgement = Judgement { turn, thought: String::new(), voice: None, usage, calls };
     store.record_judgement(judgement, None).await.unwrap();
-    let (none, query) = (Vec::new(), WakeQuery::default());
+    let none = Vec::new();
+    let query = WakeQuery::default();
     store.finish_turn(turn, Vec::new(), none, query).await.unwrap();
     let page = page(
         &Reader::open(&home.path().join(DATABASE)).unwrap(),

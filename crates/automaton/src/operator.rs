@@ -21,7 +21,7 @@ use crate::ui;
 
 /// The file's name in the home.
 pub const FILE_NAME: &str = "policy.cedar";
-/// What `policy init` writes.
+/// Text that `policy init` writes.
 pub const DEFAULT_TEXT: &str = include_str!("../assets/policy.cedar");
 
 /// The file's path.
@@ -103,11 +103,11 @@ pub(crate) fn begin(home: &Path) -> Result<Option<String>, CliError> {
     Ok(Some(text))
 }
 
-/// Who judges under these rules, if there are any.
+/// Returns the judge with these rules, if there are any.
 ///
 /// # Errors
 /// Each mistake, with file, line and column.
 pub fn judge(path: &Path, text: Option<&str>) -> Result<Judge, CliError> {
     let rules = text.map(|text| parse(path, text)).transpose()?;
-    Ok(Judge::with(rules.map(|(rules, _)| Arc::new(rules))))
+    Ok(Judge::new(rules.map(|(rules, _)| Arc::new(rules))))
 }

@@ -1,5 +1,5 @@
-//! What every process of this program needs of the system: a runtime, its own executable,
-//! and a place to listen at.
+//! System services that every process of this program needs: a runtime, its own executable, and a
+//! listener.
 //!
 //! It belongs to no command and must know none.
 

@@ -1,5 +1,5 @@
-//! What an automaton lives from where cloud and chain are not its own: who is asked, who signs,
-//! and what has to be true of all of it before money is spent by habit.
+//! A cloud and a chain of others: who is asked, who signs, and the checks before money is spent
+//! automatically.
 //!
 //! It only looks. What a node or a cloud says of itself is compared with what the operator
 //! chose, and never taken in its place.
@@ -36,18 +36,18 @@ pub(crate) struct RemoteBackend {
     signer: SignerLaunchConfig,
 }
 
-/// What was found of them.
+/// Findings about cloud and chain.
 #[derive(Debug)]
 pub(crate) struct RemoteStatus {
     /// The wallet.
     pub(crate) wallet: Address,
-    /// What it holds, where the chain tells.
+    /// USDC that it holds, if the chain answers.
     pub(crate) usdc: Option<MicroUsdc>,
     /// The credits that are left, where there is an account and the cloud tells.
     pub(crate) credits: Option<Microcents>,
     /// The model, as the cloud sells it, likewise.
     pub(crate) model: Option<ModelRow>,
-    /// What could not be asked now, and may pass.
+    /// Answers that are missing for now, and may come later.
     pub(crate) unknown: Vec<CliError>,
 }
 
@@ -73,8 +73,8 @@ pub(crate) fn check_wallet(
     Ok(address)
 }
 
-/// Where the passphrase is. One that a dev stack drew lies beside its key, which is enough
-/// where nothing is worth anything.
+/// Returns the place of the passphrase. A dev stack's passphrase lies beside its key, where
+/// nothing has value.
 fn passphrase(
     signer: &Path,
     network: &PaymentNetwork,
@@ -104,7 +104,7 @@ fn passphrase(
 }
 
 impl RemoteBackend {
-    /// What an automaton lives from.
+    /// Opens cloud, chain and wallet.
     ///
     /// # Errors
     /// As [`check_wallet`], and when the cloud's address is none.
@@ -128,7 +128,7 @@ impl RemoteBackend {
         Ok(Self { cloud, wallet, signer })
     }
 
-    /// What agent and signer are told.
+    /// Returns the configurations of agent and signer.
     ///
     /// # Errors
     /// When the model is damaged in the catalogue.
@@ -175,7 +175,8 @@ impl RemoteBackend {
             Err(failure) => Err(failure),
         };
         let usdc = usdc.map_err(&mut take).ok();
-        let (mut credits, mut model) = (None, None);
+        let mut credits = None;
+        let mut model = None;
         if let Brain::Http(http) = &resolved.brain
             && let Some(key) = &http.key
         {
@@ -202,7 +203,7 @@ fn other_chain(error: ChainError, network: &PaymentNetwork) -> CliError {
     CliError::from(error).hint(hint)
 }
 
-/// Whether the token is what will be signed for.
+/// Checks that the token is the one that will be signed for.
 async fn check_token(chain: &ChainClient, token: &TokenDomain) -> Result<(), CliError> {
     let found = match chain.domain_separator(token.contract).await {
         Ok(found) => found,
@@ -225,7 +226,7 @@ async fn check_token(chain: &ChainClient, token: &TokenDomain) -> Result<(), Cli
         .hint("correct `tokenName` and `tokenVersion` of that row in `networks` in automaton.json"))
 }
 
-/// What the cloud says of the account and of the model.
+/// Asks the cloud about the account and the model.
 async fn at_cloud(
     client: &CloudClient,
     key: &Secret,

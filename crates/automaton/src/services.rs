@@ -1,4 +1,4 @@
-//! What the supervisor keeps beside the agent: dev chain, cloud, and the signer.
+//! Services that the supervisor runs beside the agent: dev chain, cloud and signer.
 //!
 //! All of them live on while the agent comes and goes; an agent does not go on without
 //! its signer. Nothing here ever sees the key or what is signed.
@@ -29,13 +29,13 @@ use crate::stack::{self, Stack};
 use crate::supervised_service::SupervisedService;
 use crate::ui::console::Console;
 
-/// How long a service may take to end.
+/// Time that a service may take to end.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// How long the chain may take to tell its time.
+/// Time that the chain may take to tell its time.
 const CHAIN_TELLS_WITHIN: Duration = Duration::from_secs(3);
 
-/// Whose cloud and chain an automaton lives from.
+/// Owner of the cloud and the chain.
 #[derive(Debug)]
 pub(crate) enum PaymentBackend {
     /// Its own, which are started with it.
@@ -52,7 +52,7 @@ pub(crate) struct Services {
     configs: ServiceConfigs,
 }
 
-/// What an agent and its signer are told of what they live from.
+/// Configurations of an agent and its signer for their services.
 #[derive(Debug)]
 pub(crate) struct ServiceConfigs {
     money: MoneyLaunchConfig,
@@ -104,7 +104,7 @@ impl Services {
         begun: &mut Vec<SupervisedService>,
     ) -> Result<ServiceConfigs, CliError> {
         if stack.is_new {
-            console.tell(Event::WalletCreated { address: stack.wallet.to_string() })?;
+            console.report(Event::WalletCreated { address: stack.wallet.to_string() })?;
         }
         let fault = agent.fault.clone().map(|fault| (fault, agent.resolved.home.clone()));
         let service = |serves: ServiceBackend, listen| {
@@ -116,21 +116,22 @@ impl Services {
                 fault: fault.clone(),
             })
         };
-        begun.push(service(stack.chain(), stack.place(Service::Chain))?);
+        begun.push(service(stack.chain(), stack.address_of(Service::Chain))?);
         let rpc = settled(begun, &mut stack, console).await?;
         let cheaper = match &agent.resolved.brain {
             Brain::Http(brain) => brain.cheaper.clone(),
             Brain::Local(_) => FallbackModels::default(),
         };
-        let cheaper_sold = sold(&agent.resolved.brain);
+        let cheaper_sold = resold_models(&agent.resolved.brain);
         let cloud = stack.cloud(&agent.resolved, &cheaper_sold, &rpc, SystemClock.now())?;
-        begun.push(service(cloud, stack.place(Service::Cloud))?);
+        begun.push(service(cloud, stack.address_of(Service::Cloud))?);
         let url = settled(begun, &mut stack, console).await?;
         let audience = CloudClient::new(client([url.as_str()])?, &url)?.audience()?;
         // Sign-ins name Base, as every client's do.
         let signer = stack.signer(vec![(audience.domain, audience.uri, ChainId::BASE.0)]);
         let model = provider::describe(&agent.resolved.brain)?.id;
-        let (token, sign_in_chain) = (stack::token(), ChainId::BASE.0);
+        let token = stack::token();
+        let sign_in_chain = ChainId::BASE.0;
         let confirmations = ChainId(token.chain_id).confirmations();
         let cloud = url;
         let money =
@@ -139,11 +140,11 @@ impl Services {
     }
 
     /// The household of services that serve.
-    pub(crate) const fn of(services: Vec<SupervisedService>, configs: ServiceConfigs) -> Self {
+    pub(crate) const fn new(services: Vec<SupervisedService>, configs: ServiceConfigs) -> Self {
         Self { services, configs }
     }
 
-    /// What happens next with one of the services. Cancel-safe, as each of them is.
+    /// Returns the next event of one of the services. Cancel-safe, as each of them is.
     ///
     /// # Errors
     /// When one of them dies too often.
@@ -191,7 +192,7 @@ impl Services {
 
 /// Which cheaper models the cloud can sell: those that the server behind it lists. One
 /// that cannot be asked for its list may have none.
-fn sold(brain: &Brain) -> Vec<ModelId> {
+fn resold_models(brain: &Brain) -> Vec<ModelId> {
     let Brain::Http(http) = brain else { return Vec::new() };
     // The agent tells which of its models the cloud does not sell.
     http.cheaper.names().filter(|name| http.served.lists(name)).cloned().collect()

@@ -1,5 +1,4 @@
-//! What an automaton lives from on its own machine: a folder beside its home with
-//! a dev chain and a cloud.
+//! Local services of an automaton: a folder beside its home with a dev chain and a cloud.
 //!
 //! ```text
 //! stack.json   where both listen     chain/      the dev chain's log
@@ -50,18 +49,17 @@ use crate::text_file;
 const PASSPHRASE: &str = "passphrase";
 const PLACES: &str = "stack.json";
 const PRICES: &str = "prices.json";
-/// What its operator may write of the machines that its cloud rents out: that part of a cloud's
-/// configuration.
+/// File for the operator's settings of rented machines: that part of a cloud's configuration.
 const MACHINES: &str = "machines.json";
 const KEYSTORE: &str = "keystore.json";
 
-/// How often the place of a service is tried: for longer than one takes to end.
+/// Tries for the address of a service: longer than one takes to end.
 const TRIES: u32 = 40;
 const GAS_FOLDER: &str = "gas";
 /// The largest file of the folder that people write, in bytes.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// What is given to a wallet that is new: as much as four of the smallest tier.
+/// Gift for a new wallet: as much as four of the smallest tier.
 const GIFT: MicroUsdc = MicroUsdc::new(20_000_000);
 
 /// The first two accounts of every dev chain, whose keys everybody knows: one pays
@@ -72,10 +70,10 @@ const GAS_PASSPHRASE: &str = "dev";
 const GAS: Address = address!("f39Fd6e51aad88F6F4ce6aB8827279cffFb92266");
 const PAY_TO: Address = address!("70997970C51812dc3A010C7d01b50e0d17dc79C8");
 
-/// What thinking costs where nobody has said otherwise.
+/// Default prices.
 const PRICES_TEXT: &str = include_str!("../assets/prices.json");
 
-/// Where the services of a stack listen, once they do.
+/// Addresses of a stack's services, once they listen.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ServiceAddresses {
@@ -106,9 +104,9 @@ struct PriceList {
 }
 
 impl PriceList {
-    /// What a model costs: what the file says of it, else its own prices where it has some
-    /// that somebody pays, else what the file says of every other.
-    fn of(&self, model: &ModelInfo, has_prices: bool) -> StackPrices {
+    /// Returns the price of a model: the file's row for it, else its own prices if somebody pays
+    /// them, else the file's row for all others.
+    fn price_of(&self, model: &ModelInfo, has_prices: bool) -> StackPrices {
         let others = || StackPrices {
             input_microcents_per_million: self.input_microcents_per_million,
             cached_microcents_per_million: self.cached_microcents_per_million,
@@ -137,7 +135,7 @@ pub(crate) struct Stack {
     machine_egress: Vec<EgressTarget>,
     /// The automaton's wallet.
     pub(crate) wallet: Address,
-    /// Whether the wallet was made just now.
+    /// True if the wallet was made just now.
     pub(crate) is_new: bool,
 }
 
@@ -166,7 +164,7 @@ pub(crate) fn addresses(home: &Path) -> Result<Option<(String, String)>, CliErro
     Ok(places.chain.zip(places.cloud).map(|(chain, cloud)| (url(chain), url(cloud))))
 }
 
-/// Whether a cloud's URL is that of a home's stack.
+/// Returns true if a cloud's URL is that of a home's stack.
 ///
 /// # Errors
 /// When the stack's file is damaged.
@@ -206,7 +204,7 @@ pub(crate) fn check(home: &Path, given: Option<&PassphraseLocation>, wrong: &mut
     }
 }
 
-/// What to do about the place of a service that somebody else has.
+/// Returns the remedy for an address that another program uses.
 pub(crate) fn stays_there(place: SocketAddr, service: Service) -> String {
     format!(
         "end the program that has {place}, which is where this automaton's {} always was; or \
@@ -250,7 +248,8 @@ impl Stack {
             let secret = PassphraseSource::from(passphrase.clone()).read()?;
             // One that was there before may be a person's.
             let is_drawn = secret.reveal() == drawn;
-            let create = if is_drawn { keystore::create_under_drawn } else { keystore::create };
+            let create =
+                if is_drawn { keystore::create_with_random_passphrase } else { keystore::create };
             create(&signer.keystore(), &secret, &SystemEntropy)?
         } else {
             address_of(&Keystore::read(&signer.keystore())?)?
@@ -258,7 +257,8 @@ impl Stack {
         if !passphrase.path().exists() {
             return Err(unknown_passphrase(wallet));
         }
-        let (signer, machine_egress) = (home_of(home), Vec::new());
+        let signer = home_of(home);
+        let machine_egress = Vec::new();
         Ok(Self { folder, signer, passphrase, places, prices, machine_egress, wallet, is_new })
     }
 
@@ -267,7 +267,7 @@ impl Stack {
         Self { machine_egress, ..self }
     }
 
-    /// What its dev chain is started with.
+    /// Returns the configuration of its dev chain.
     pub(crate) fn chain(&self) -> ServiceBackend {
         ServiceBackend::Chain(ChainLaunchConfig {
             data: self.folder.join("chain"),
@@ -276,9 +276,8 @@ impl Stack {
         })
     }
 
-    /// What its cloud is started with: in front of the automaton's brain, of which it
-    /// sells the usual model and the cheaper ones of these names at the prices of now, on a
-    /// chain at `rpc`.
+    /// Returns the configuration of its cloud, in front of the automaton's brain. It sells the
+    /// default model and the cheaper ones of these names at current prices, on a chain at `rpc`.
     ///
     /// # Errors
     /// When the brain cannot be behind a cloud, or its key cannot be written.
@@ -317,7 +316,7 @@ impl Stack {
         let sold = |(info, priced): &(ModelInfo, bool)| ModelFile {
             id: info.id.clone(),
             // What its creator pays for elsewhere costs as much here, so that budgets hold.
-            prices: self.prices.of(info, *priced),
+            prices: self.prices.price_of(info, *priced),
             context_window: info.context_tokens,
             max_output_tokens: longest(info).min(info.context_tokens),
             supports_tools: true,
@@ -350,7 +349,7 @@ impl Stack {
         let file: Option<Box<RawValue>> = read_or(&path, "null")?;
         match file {
             None => Ok(MachinesSource::Flags(MachinesFile {
-                egress: StackEgressFile::of(&self.machine_egress),
+                egress: StackEgressFile::from_targets(&self.machine_egress),
             })),
             Some(file) if self.machine_egress.is_empty() => Ok(MachinesSource::File(file)),
             Some(_) => {
@@ -360,7 +359,7 @@ impl Stack {
         }
     }
 
-    /// What its signer is started with, for an agent that lives from a cloud.
+    /// Returns the configuration of its signer, for an agent that pays a cloud.
     pub(crate) fn signer(&self, audiences: Vec<(String, String, u64)>) -> SignerLaunchConfig {
         SignerLaunchConfig {
             home: self.signer.clone(),
@@ -371,8 +370,8 @@ impl Stack {
         }
     }
 
-    /// Where a service listens: where it did before, or anywhere.
-    pub(crate) fn place(&self, service: Service) -> SocketAddr {
+    /// Returns the address of a service: the earlier one, or any.
+    pub(crate) fn address_of(&self, service: Service) -> SocketAddr {
         let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         match service {
             Service::Chain => self.places.chain,
@@ -414,7 +413,7 @@ pub fn token() -> TokenLaunchConfig {
     }
 }
 
-/// Whether somebody pays what a brain says that it costs.
+/// Returns true if somebody pays the prices of a brain.
 fn is_priced(brain: &Brain) -> bool {
     matches!(brain, Brain::Http(http) if is_priced_at(http))
 }
@@ -429,7 +428,7 @@ fn is_priced_at(http: &HttpBrain) -> bool {
 /// When the file with the prices is damaged.
 pub(crate) fn as_sold(home: &Path, brain: &Brain, info: ModelInfo) -> Result<ModelInfo, CliError> {
     let list: PriceList = read_or(&folder_of(home).join(PRICES), PRICES_TEXT)?;
-    let sold = list.of(&info, is_priced(brain));
+    let sold = list.price_of(&info, is_priced(brain));
     let prices = automaton_inference::ModelPrices {
         input_per_million: sold.input_microcents_per_million,
         cached_per_million: sold.cached_microcents_per_million,
@@ -439,7 +438,7 @@ pub(crate) fn as_sold(home: &Path, brain: &Brain, info: ModelInfo) -> Result<Mod
     Ok(ModelInfo { prices, ..info })
 }
 
-/// Whether the home has a stack.
+/// Returns true if the home has a stack.
 pub(crate) fn is_there(home: &Path) -> bool {
     folder_of(home).join(PRICES).exists()
 }
@@ -478,7 +477,10 @@ fn read_or<T: for<'de> Deserialize<'de>>(path: &Path, usual: &str) -> Result<T, 
 }
 
 fn write_if_missing(path: &Path, text: &str) -> Result<(), CliError> {
-    if path.exists() { Ok(()) } else { write_atomically(path, text.as_bytes(), 0o600) }
+    match text_file::is_there(path).map_err(|error| unusable(path, &error))? {
+        true => Ok(()),
+        false => write_atomically(path, text.as_bytes(), 0o600),
+    }
 }
 
 /// The configuration of a cloud, as `automaton cloud --config` reads it too.
@@ -491,7 +493,7 @@ struct CloudFile<'a> {
     machines: MachinesSource<'a>,
 }
 
-/// What is said of machines: by a file, or by flags.
+/// Source of the settings for machines: a file, or flags.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum MachinesSource<'a> {
@@ -511,7 +513,7 @@ struct StackEgressFile<'a> {
 }
 
 impl<'a> StackEgressFile<'a> {
-    fn of(places: &'a [EgressTarget]) -> Self {
+    fn from_targets(places: &'a [EgressTarget]) -> Self {
         let mut file = Self::default();
         for place in places {
             match place {

@@ -23,10 +23,10 @@ use crate::config::resolve::{self, Brain, FallbackModels, ResolvedConfig};
 use crate::error::CliError;
 use crate::ui::console::Console;
 
-/// How long the agent may take to go to sleep after the last answer.
+/// Time that the agent may take to fall asleep after the last answer.
 const LAST_TURN_MAX: Duration = Duration::from_secs(20);
 
-/// What the supervisor has to do.
+/// Next step of the supervisor.
 #[derive(Debug)]
 pub(crate) enum StoryStage {
     /// Tell an event.
@@ -45,7 +45,7 @@ pub(crate) struct StoryDriver {
     server: ScriptServer,
     home: PathBuf,
     ids: IdGenerator,
-    /// What the creator says when the automaton next falls asleep.
+    /// Message of the creator for the next time that the automaton falls asleep.
     for_sleep: Option<String>,
     sending: Option<JoinHandle<Result<send::DeliveryReceipt, CliError>>>,
     /// The last answer is given; until then the last turn may take.
@@ -112,7 +112,7 @@ impl StoryDriver {
         Ok(resolved)
     }
 
-    /// What comes next. Cancel-safe: what is under way is kept in `self`.
+    /// Returns the next step. Cancel-safe: running work is kept in `self`.
     pub(crate) async fn next(&mut self) -> StoryStage {
         loop {
             let sent = async {
@@ -134,7 +134,7 @@ impl StoryDriver {
                     StoryProgress::StepMet { step, of, what } => {
                         return StoryStage::Tell(Event::StoryMet(MetStep { step, of, what }));
                     }
-                    StoryProgress::CreatorSays { text, when: CreatorTiming::Now, .. } => self.say(text),
+                    StoryProgress::CreatorSays { text, when: CreatorTiming::Now, .. } => self.send(text),
                     StoryProgress::CreatorSays { text, when: CreatorTiming::Asleep, .. } => {
                         self.for_sleep = Some(text);
                     }
@@ -155,13 +155,14 @@ impl StoryDriver {
             return None;
         }
         if let Some(text) = self.for_sleep.take() {
-            self.say(text);
+            self.send(text);
         }
         self.ends_by.take().map(|_| StoryStage::Ended { unmet: None })
     }
 
-    fn say(&mut self, text: String) {
-        let (home, key) = (self.home.clone(), send::new_key(&self.ids));
+    fn send(&mut self, text: String) {
+        let home = self.home.clone();
+        let key = send::new_key(&self.ids);
         self.sending = Some(tokio::task::spawn_blocking(move || send::deliver(&home, &text, &key)));
     }
 
@@ -178,14 +179,14 @@ impl StoryDriver {
         match self.server.open_step() {
             Some(_) if turns_max.is_some() => Ok(()),
             unmet => {
-                console.tell(Event::StoryEnded { unmet: unmet.clone() })?;
+                console.report(Event::StoryEnded { unmet: unmet.clone() })?;
                 judged(unmet)
             }
         }
     }
 }
 
-/// What the end of a story means for the run.
+/// Returns the result of the run from the end of a story.
 pub(crate) fn judged(unmet: Option<String>) -> Result<(), CliError> {
     unmet.map_or(Ok(()), |step| {
         Err(CliError::user(format!("the story was not told: {step}"))

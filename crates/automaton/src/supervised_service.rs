@@ -30,7 +30,7 @@ pub(crate) struct SupervisedService {
     state: ServiceState,
     crashes: CrashHistory,
     begun: Timestamp,
-    /// Where it serves, once it does.
+    /// Address at which it serves, once it does.
     pub(crate) url: Option<String>,
     fatal: Option<CliError>,
 }
@@ -58,7 +58,7 @@ impl SupervisedService {
         })
     }
 
-    /// Where it listens; port 0 until it serves.
+    /// Returns its listening address; port 0 until it serves.
     pub(crate) const fn listens(&self) -> SocketAddr {
         self.launch_config.listen
     }
@@ -68,8 +68,8 @@ impl SupervisedService {
         self.launch_config.service()
     }
 
-    /// What happens next with it, as an event for people. Cancel-safe: lines are
-    /// read into a buffer that stays, and the rest only waits.
+    /// Returns its next event for people. Cancel-safe: lines are read into a buffer that stays,
+    /// and the rest only waits.
     ///
     /// # Errors
     /// When it cannot live, or dies too often.
@@ -102,7 +102,8 @@ impl SupervisedService {
         // Others know it by its address: that is where it is started again.
         self.launch_config.listen = address;
         self.url = Some(url.clone());
-        let (at, service) = (SystemClock.now(), self.service());
+        let at = SystemClock.now();
+        let service = self.service();
         let took_ms = at.since(self.begun).as_millis();
         Ok(StampedEvent { at, event: Event::ServiceReady { service, url: Some(url), took_ms } })
     }
@@ -112,7 +113,8 @@ impl SupervisedService {
             return Err(CliError::new(ErrorClass::Internal, "a service that is down died"));
         };
         let status = process.child.wait()?.to_string();
-        let (fatal, name) = (self.fatal.take(), self.service().name());
+        let fatal = self.fatal.take();
+        let name = self.service().name();
         let death = fatal.as_ref().map_or(status, CliError::line);
         let at = SystemClock.now();
         // One that was here before may still be ending, and have its place; and one
@@ -128,7 +130,8 @@ impl SupervisedService {
             return Err(fatal.map_or_else(too_many, |fatal| self.homeless(fatal)));
         };
         self.state = ServiceState::Down { until: Instant::now() + wait };
-        let (service, restarts) = (self.service(), self.crashes.restarts);
+        let service = self.service();
+        let restarts = self.crashes.restarts;
         Ok(StampedEvent { at, event: Event::ServiceRestarted { service, death, restarts } })
     }
 

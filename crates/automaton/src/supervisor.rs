@@ -37,7 +37,7 @@ use crate::story_driver::{StoryDriver, StoryStage, judged, until};
 use crate::ui;
 use crate::ui::console::Console;
 
-/// How long the agent may take to end by itself once it was asked to.
+/// Time that the agent may take to end after it was asked to.
 const GRACE: Duration = Duration::from_secs(30);
 
 /// One agent and what is known about it.
@@ -50,17 +50,17 @@ pub(crate) struct Supervisor {
     lived: bool,
     crashes: CrashHistory,
     services: Option<Services>,
-    /// How the signer died, when it died before its agent.
+    /// Exit of the signer, if it ended before its agent.
     signer_death: Option<String>,
     stopping: Option<ShutdownReason>,
-    /// Whether a second signal came: nobody waits any more.
+    /// True if a second signal came: no more waiting.
     hurried: bool,
     turn_failure: Option<(ErrorClass, String, Option<String>)>,
     /// The brain that the command line named, until it has answered.
     named_brain: Option<NamedBrain>,
 }
 
-/// Why the agent was asked to end, and what that means for the run.
+/// Reason for which the agent was asked to end.
 #[derive(Debug)]
 enum ShutdownReason {
     /// A signal came.
@@ -69,7 +69,7 @@ enum ShutdownReason {
     Decided(Result<(), CliError>),
 }
 
-/// How the agent's process ended.
+/// Exit of the agent's process.
 #[derive(Debug)]
 struct AgentExit {
     how: String,
@@ -121,7 +121,7 @@ impl Supervisor {
         backend: Option<PaymentBackend>,
     ) -> Result<(), CliError> {
         let signals = StopSignals::watch(signals)?;
-        let outcome = self.live(&signals, backend).await;
+        let outcome = self.run_agents(&signals, backend).await;
         let mut hurry = self.hurry(&signals);
         let ended = match self.services.take() {
             Some(services) => services.end(&mut hurry).await,
@@ -135,7 +135,7 @@ impl Supervisor {
         outcome
     }
 
-    async fn live(
+    async fn run_agents(
         &mut self,
         signals: &StopSignals,
         backend: Option<PaymentBackend>,
@@ -150,7 +150,7 @@ impl Supervisor {
                 money = start => money.map(Some),
             };
             match started {
-                Ok(Some(supply)) => self.services = Some(Services::of(begun, supply)),
+                Ok(Some(supply)) => self.services = Some(Services::new(begun, supply)),
                 ended => {
                     let told = ended.and_then(|_| self.tell_of_stop());
                     let mut hurry = self.hurry(signals);
@@ -169,7 +169,7 @@ impl Supervisor {
 
     fn tell_of_stop(&mut self) -> Result<(), CliError> {
         let within_ms = i64::try_from(GRACE.as_millis()).unwrap_or(i64::MAX);
-        self.console.tell(Event::StopRequested { within_ms })
+        self.console.report(Event::StopRequested { within_ms })
     }
 
     const fn hurry<'a>(&self, signals: &'a StopSignals) -> ShutdownWait<'a> {
@@ -186,7 +186,7 @@ impl Supervisor {
             let home = self.services.as_ref();
             let mut pair =
                 AgentAndSigner::start(self.current_launch_config(), home, signer.take()).await?;
-            let followed = self.follow(&mut pair, signals).await;
+            let followed = self.follow_agent(&mut pair, signals).await;
             let AgentAndSigner { mut agent, signer: left } = pair;
             *signer = left;
             let mut hurry = self.hurry(signals);
@@ -242,7 +242,7 @@ impl Supervisor {
         let CliError { what: error, kind, remedy, .. } = full;
         let hint =
             remedy.map(|remedy| format!("{remedy}, and it goes on by itself when there is room"));
-        self.console.tell(Event::ErrorReported { kind, error, hint })?;
+        self.console.report(Event::ErrorReported { kind, error, hint })?;
         // Once in any case: room that comes and goes must start nothing again and again.
         loop {
             if self.wait(disk_space::LOOK_EVERY, signals).await? {
@@ -268,8 +268,8 @@ impl Supervisor {
         }
     }
 
-    /// Whether the run ends by itself: a model that fails again and again then
-    /// ends it too. Any other goes on through every failure of the model.
+    /// Returns true if the run ends by itself. Then repeated failures of the model end it too.
+    /// Any other run continues.
     const fn is_bounded(&self) -> bool {
         self.launch_config.turns_max.is_some() || self.story.is_some()
     }
@@ -284,7 +284,7 @@ impl Supervisor {
 
     /// Follows the agent until it has closed its output, and gives its last
     /// word if that was a failure.
-    async fn follow(
+    async fn follow_agent(
         &mut self,
         pair: &mut AgentAndSigner,
         signals: &StopSignals,
@@ -307,7 +307,7 @@ impl Supervisor {
                         self.tell_of_stop()?;
                     }
                 }
-                lost = self.exporters.next_failure() => self.console.tell(lost)?,
+                lost = self.exporters.next_failure() => self.console.report(lost)?,
                 shown = self.console.pulse() => shown?,
                 stage = next_stage(self.story.as_mut()) => self.on_stage(stage)?,
                 news = next_news(self.services.as_mut()) => self.console.show(&news?)?,
@@ -334,7 +334,7 @@ impl Supervisor {
     fn on_event(&mut self, stamped: &StampedEvent) -> Result<(), CliError> {
         self.console.show(stamped)?;
         if let Some(lost) = self.exporters.take(stamped) {
-            self.console.tell(lost)?;
+            self.console.report(lost)?;
         }
         match &stamped.event {
             Event::BrainReady { .. } => self.lived = true,
@@ -385,22 +385,22 @@ impl Supervisor {
     /// Keeps the brain that the command line named, which has answered just now.
     fn keep_brain(&mut self) -> Result<(), CliError> {
         let Some(named) = self.named_brain.take() else { return Ok(()) };
-        match named.keep() {
+        match named.write() {
             Ok(told) => {
                 ui::say(&told);
                 Ok(())
             }
             Err(CliError { what: error, kind, remedy: hint, .. }) => {
-                self.console.tell(Event::ErrorReported { kind, error, hint })
+                self.console.report(Event::ErrorReported { kind, error, hint })
             }
         }
     }
 
     fn on_stage(&mut self, stage: StoryStage) -> Result<(), CliError> {
         let outcome = match stage {
-            StoryStage::Tell(event) => return self.console.tell(event),
+            StoryStage::Tell(event) => return self.console.report(event),
             StoryStage::Ended { unmet } => {
-                self.console.tell(Event::StoryEnded { unmet: unmet.clone() })?;
+                self.console.report(Event::StoryEnded { unmet: unmet.clone() })?;
                 judged(unmet)
             }
             StoryStage::Failed(failure) => Err(failure),
@@ -415,7 +415,7 @@ impl Supervisor {
         }
     }
 
-    /// How long to wait before the agent is started again.
+    /// Returns the wait before the agent's restart.
     fn after_crash(
         &mut self,
         death: AgentExit,
@@ -443,17 +443,17 @@ impl Supervisor {
             None if self.is_bounded() => return Err(death.fatal.unwrap_or_else(too_many)),
             // Nobody may be there to start it again.
             None => {
-                let (CliError { what: error, remedy, .. }, wait) =
-                    (too_many(), self.crashes.pause());
+                let CliError { what: error, remedy, .. } = too_many();
+                let wait = self.crashes.pause();
                 let kind = ErrorClass::Internal;
                 let next = format!("it is tried again in {} min", wait.as_secs() / 60);
                 let hint = remedy.map(|remedy| format!("{remedy}; {next}"));
-                self.console.tell(Event::ErrorReported { kind, error, hint })?;
+                self.console.report(Event::ErrorReported { kind, error, hint })?;
                 wait
             }
         };
         let restarts = self.crashes.restarts;
-        self.console.tell(match bereft {
+        self.console.report(match bereft {
             Some(death) => Event::ServiceRestarted { service: Service::Signer, death, restarts },
             None => Event::AgentRestarted { death: how, restarts },
         })?;

@@ -20,15 +20,35 @@ pub(crate) fn open_optional(path: &Path) -> io::Result<Option<File>> {
         Ok(file) => Ok(Some(file)),
         Err(error) if error.kind() == ErrorKind::NotFound => {
             if is_entry(path)? {
-                return Err(io::Error::new(
-                    ErrorKind::NotFound,
-                    "it is a link, and there is no file at its target",
-                ));
+                Err(no_target())
+            } else {
+                Ok(None)
             }
-            Ok(None)
         }
         Err(error) => Err(error),
     }
+}
+
+/// Returns whether there is a file of that name, so that one that is missing can be made.
+///
+/// # Errors
+/// When a link leads nowhere, or the folder cannot be searched.
+pub(crate) fn is_there(path: &Path) -> io::Result<bool> {
+    match path.metadata() {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            if is_entry(path)? {
+                Err(no_target())
+            } else {
+                Ok(false)
+            }
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn no_target() -> io::Error {
+    io::Error::new(ErrorKind::NotFound, "it is a link, and there is no file at its target")
 }
 
 /// Returns whether there is an entry of that name, a link without a target included.
@@ -108,13 +128,17 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         assert_eq!(read_optional(&path, 9).unwrap(), None);
+        assert!(!is_there(&path).unwrap());
         symlink(folder.path().join("gone"), &path).unwrap();
         let dangling = read_optional(&path, 9).unwrap_err();
         assert_eq!(dangling.to_string(), "it is a link, and there is no file at its target");
+        assert_eq!(is_there(&path).unwrap_err().to_string(), dangling.to_string());
         fs::write(folder.path().join("gone"), "text").unwrap();
+        assert!(is_there(&path).unwrap() && is_there(folder.path()).unwrap());
         assert_eq!(read_optional(&path, 9).unwrap().as_deref(), Some("text"));
         assert!(read_optional(folder.path(), 9).is_err(), "a folder is no file");
         assert!(read_optional(&path.join("below"), 9).is_err(), "a file has no entries");
+        assert!(is_there(&path.join("below")).is_err(), "a file has no entries");
     }
 
     #[test]

@@ -35,13 +35,13 @@ use crate::error::CliError;
 use crate::home::DATABASE;
 use crate::http::url;
 
-/// Where a collector takes traces, below its address.
+/// Path of a collector for traces.
 const PATH: &str = "v1/traces";
 
 /// Spans of one trace at most: a turn has few calls, and a call few payments.
 const SPANS_MAX: usize = 128;
 
-/// What exports traces.
+/// Exporter of traces.
 #[derive(Debug)]
 pub(crate) struct TraceExporter {
     committed: Sender<TurnId>,
@@ -50,13 +50,13 @@ pub(crate) struct TraceExporter {
     tasks: JoinSet<()>,
 }
 
-/// Where traces come from, and where they go.
+/// Source and destination of traces.
 struct TraceBuilder {
     database: PathBuf,
     automaton: String,
     to: Url,
     protocol: OtlpProtocol,
-    /// Whether the collector takes the other encoding and not that one.
+    /// True if the collector accepts the other encoding only.
     is_other: Arc<AtomicBool>,
     model_server: ModelServer,
 }
@@ -122,11 +122,11 @@ impl TraceExporter {
         loop {
             let packed = tokio::select! {
                 biased;
-                lost = self.queue.next_lost() => return told(lost),
+                lost = self.queue.next_lost() => return failure_event(lost),
                 Some(packed) = self.packed.recv() => packed,
             };
             if let Err(lost) = packed.and_then(|parcel| self.queue.take(parcel)) {
-                return told(lost);
+                return failure_event(lost);
             }
         }
     }
@@ -144,7 +144,7 @@ impl TraceExporter {
     }
 }
 
-fn told(DeliveryFailure { name: turn, error }: DeliveryFailure) -> Event {
+fn failure_event(DeliveryFailure { name: turn, error }: DeliveryFailure) -> Event {
     Event::TraceLost { turn, error }
 }
 
@@ -180,7 +180,8 @@ impl TraceBuilder {
         let request = request(&self.automaton, dossier, &self.model_server);
         let is_other = self.is_other.load(Ordering::Relaxed);
         let first = if is_other { self.protocol.other() } else { self.protocol };
-        let (body, second) = (request.encode(first)?, first.other());
+        let body = request.encode(first)?;
+        let second = first.other();
         let otherwise = OtherBody {
             media_type: second.media_type(),
             body: request.encode(second)?,
@@ -210,7 +211,7 @@ fn int(key: &'static str, value: impl Into<i64>) -> OtlpAttribute {
     OtlpAttribute { key, value: OtlpValue::IntValue(value.into()) }
 }
 
-/// What is sent of a turn.
+/// Returns the request for a turn.
 fn request(automaton: &str, dossier: &TurnDetails, server: &ModelServer) -> OtlpExportRequest {
     let version = env!("CARGO_PKG_VERSION");
     let attributes = vec![
@@ -325,7 +326,8 @@ impl TraceIds {
         let begun = begun.unwrap_or(dossier.turn.opened_at);
         let took = call.duration.map_or(Span::ZERO, |took| took.span());
         let tool: String = call.tool.chars().take(64).collect();
-        let (name, span_id) = (format!("execute_tool {tool}"), id("span", &call.id, 8));
+        let name = format!("execute_tool {tool}");
+        let span_id = id("span", &call.id, 8);
         let span = self.span(name, span_id, begun, begun.after(took));
         let mut attributes = vec![
             text("gen_ai.operation.name", "execute_tool"),
@@ -336,7 +338,8 @@ impl TraceIds {
         ];
         let decision = dossier.decisions.iter().find(|decision| decision.call == call.id);
         attributes.extend(decision.into_iter().flat_map(|made| {
-            let (outcome, code) = (made.decision.outcome, &made.decision.code);
+            let outcome = made.decision.outcome;
+            let code = &made.decision.code;
             [text("automaton.decision.outcome", &outcome), text("automaton.decision.code", code)]
         }));
         let error = (call.status != CallStatus::Done).then(|| call.status.name());

@@ -12,7 +12,7 @@ use crate::delivery_queue::{Delivery, DeliveryFailure, DeliveryQueue};
 use crate::error::CliError;
 use crate::http::url;
 
-/// What is posted: the event as `--json` shows it, and whose it is.
+/// Body of a delivery: the event as `--json` shows it, with the automaton's name.
 #[derive(Serialize)]
 struct WebhookBody<'a> {
     automaton: &'a str,
@@ -57,12 +57,12 @@ impl Webhook {
             Ok(body) => self.queue.take(Delivery::json(name, key, &self.url, body)),
             Err(error) => Err(DeliveryFailure { name, error: error.to_string() }),
         };
-        taken.err().map(told)
+        taken.err().map(failure_event)
     }
 
     /// The next event that could not be delivered. Cancel-safe.
     pub(crate) async fn next_failure(&mut self) -> Event {
-        told(self.queue.next_lost().await)
+        failure_event(self.queue.next_lost().await)
     }
 
     /// Waits a moment for what is not delivered yet, and ends.
@@ -71,7 +71,7 @@ impl Webhook {
     }
 }
 
-fn told(DeliveryFailure { name: lost, error }: DeliveryFailure) -> Event {
+fn failure_event(DeliveryFailure { name: lost, error }: DeliveryFailure) -> Event {
     Event::WebhookFailed { lost, error }
 }
 
@@ -102,7 +102,8 @@ mod tests {
             for status in statuses {
                 let (stream, _) = listener.accept().unwrap();
                 let mut lines = BufReader::new(stream.try_clone().unwrap());
-                let (mut length, mut key) = (0, String::new());
+                let mut length = 0;
+                let mut key = String::new();
                 loop {
                     let mut line = String::new();
                     lines.read_line(&mut line).unwrap();
@@ -147,7 +148,8 @@ mod tests {
         let hook = Webhook::start(&url, std::slice::from_ref(&url), "Ada").unwrap();
         let ids = IdGenerator::new(Arc::new(SystemClock), Arc::new(SystemEntropy));
         let asked = || {
-            let (call, summary) = (Some(ids.id()), "exec ls".to_owned());
+            let call = Some(ids.id());
+            let summary = "exec ls".to_owned();
             Event::ApprovalAsked { approval: ids.id(), payment: None, call, summary }
         };
         let sent = |source: &str| Event::MessageSent {

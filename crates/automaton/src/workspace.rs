@@ -1,4 +1,4 @@
-//! What a run left behind: files of the workspace that are new or changed, and how to go on.
+//! Result of a run: new and changed files of the workspace, and commands to continue.
 //!
 //! The workspace is the automaton's, and it may put there what it likes: no link is
 //! followed, the number of files that are looked at has a limit, and names are shown
@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use automaton_core::record::TurnRecord;
 use automaton_core::time::Timestamp;
 use automaton_store::Reader;
+use automaton_tools::list;
 
 use crate::ui::text::{plain, short};
 use crate::ui::units::{many, size};
@@ -26,8 +27,6 @@ const NAMED_MAX: usize = 8;
 const MADE_BY_THE_WAY: [&str; 3] = ["__pycache__", "node_modules", "target"];
 /// Turns that are looked at, newest first.
 const TURNS_MAX: u32 = 1000;
-/// The tool that has a command go on beside the turns.
-const START_PROCESS: &str = "start_process";
 /// Characters of a name that are shown.
 const NAME_CHARS_MAX: usize = 80;
 
@@ -38,14 +37,14 @@ type FileStamp = (u64, i128);
 #[derive(Debug, Default)]
 pub(crate) struct WorkspaceFiles(BTreeMap<PathBuf, FileStamp>);
 
-/// What became of a workspace.
+/// Changes of a workspace.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct WorkspaceSummary {
     /// The newest files with their sizes in bytes, newest first.
     newest: Vec<(PathBuf, u64)>,
-    /// How many more there are.
+    /// Number of further files.
     more: usize,
-    /// Whether one of them had been there before.
+    /// True if one of them existed before.
     changed: bool,
 }
 
@@ -61,17 +60,22 @@ pub(crate) enum WorkingTimes {
 /// Nanoseconds by which a file system may round a time, or be late with it.
 const ROUNDING_NANOS: i128 = 1_000_000_000;
 
+/// Returns whether a tool leaves a command running after the turn that called it.
+fn leaves_command_running(tool: &str) -> bool {
+    list::find(tool).is_some_and(|tool| tool.profile().leaves_command_running)
+}
+
 impl WorkingTimes {
     /// Reads the times of the newest turns from the record of a home.
     pub(crate) fn read(database: &Path) -> Self {
         // silent-ok: without a record all that is new is shown.
         let turns = Reader::open(database).and_then(|reader| reader.turns(TURNS_MAX));
-        turns.map_or(Self::Always, |turns| Self::of(&turns))
+        turns.map_or(Self::Always, |turns| Self::from_turns(&turns))
     }
 
-    fn of(turns: &[TurnRecord]) -> Self {
-        let starts = |turn: &TurnRecord| turn.calls.iter().any(|it| it.tool == START_PROCESS);
-        if turns.iter().any(starts) {
+    fn from_turns(turns: &[TurnRecord]) -> Self {
+        let mut calls = turns.iter().flat_map(|turn| &turn.calls);
+        if calls.any(|call| leaves_command_running(&call.tool)) {
             return Self::Always;
         }
         let nanos = |at: Timestamp| i128::from(at.as_millis()) * 1_000_000;
@@ -94,11 +98,11 @@ impl WorkspaceFiles {
     /// Looks at a workspace; what cannot be read is not there.
     pub(crate) fn read(workspace: &Path) -> Self {
         let mut files = Self::default();
-        files.look(workspace, Path::new(""), DEPTH_MAX);
+        files.visit_folder(workspace, Path::new(""), DEPTH_MAX);
         files
     }
 
-    fn look(&mut self, workspace: &Path, folder: &Path, depth: usize) {
+    fn visit_folder(&mut self, workspace: &Path, folder: &Path, depth: usize) {
         // silent-ok: a folder that cannot be read holds nothing that could be shown.
         let Ok(entries) = fs::read_dir(workspace.join(folder)) else { return };
         for entry in entries.flatten() {
@@ -110,7 +114,7 @@ impl WorkspaceFiles {
             match () {
                 () if self.0.len() >= FILES_MAX => return,
                 () if hidden => {}
-                () if found.is_dir() && depth > 0 => self.look(workspace, &name, depth - 1),
+                () if found.is_dir() && depth > 0 => self.visit_folder(workspace, &name, depth - 1),
                 () if found.is_file() => {
                     let changed =
                         i128::from(found.mtime()) * 1_000_000_000 + i128::from(found.mtime_nsec());
@@ -145,15 +149,16 @@ impl WorkspaceFiles {
 }
 
 impl WorkspaceSummary {
-    /// What was made and where, in words; nothing where nothing was. Without a place it is
-    /// nowhere to be looked for.
-    pub(crate) fn told(&self, place: Option<&str>) -> Option<String> {
+    /// Describes the made files and their place; `None` if there are none. Without a place they
+    /// cannot be looked at.
+    pub(crate) fn describe(&self, place: Option<&str>) -> Option<String> {
         let name = |path: &Path| short(&path.display().to_string(), NAME_CHARS_MAX);
         let made = if self.changed { "Made or changed" } else { "Made" };
         match self.newest.as_slice() {
             [] => None,
             [(path, bytes)] => {
-                let (name, size) = (name(path), size(*bytes));
+                let name = name(path);
+                let size = size(*bytes);
                 Some(match place {
                     Some(place) => format!("{made} {place}/{name} ({size})"),
                     None => format!("{made} {name} ({size}) in its workspace"),
@@ -175,8 +180,7 @@ impl WorkspaceSummary {
     }
 }
 
-/// How to go on after a run: commands as they are typed, and what each does. `again` is the
-/// one that starts it.
+/// Lists commands to continue after a run. `again` is the one that starts it.
 pub(crate) fn next_steps(program: &str, again: &str, home: Option<&Path>) -> String {
     let home = home.map_or_else(String::new, |home| format!(" --home {}", quoted(home)));
     let commands = [
@@ -220,20 +224,20 @@ mod tests {
         write("old.txt", "old");
         let before = WorkspaceFiles::read(world.path());
         let nothing = WorkspaceFiles::read(world.path()).since(&before, &WorkingTimes::Always);
-        assert_eq!((nothing.told(None), nothing), (None, WorkspaceSummary::default()));
+        assert_eq!((nothing.describe(None), nothing), (None, WorkspaceSummary::default()));
         fs::create_dir(world.path().join("notes")).unwrap();
         write("notes/a\u{1b}[2J.txt", "seven c");
         std::os::unix::fs::symlink("/etc", world.path().join("etc")).unwrap();
         write(".hidden", "x");
         let one = WorkspaceFiles::read(world.path()).since(&before, &WorkingTimes::Always);
-        assert_eq!(one.told(Some("~/w")).unwrap(), "Made ~/w/notes/a[2J.txt (7 bytes)");
-        assert_eq!(one.told(None).unwrap(), "Made notes/a[2J.txt (7 bytes) in its workspace");
+        assert_eq!(one.describe(Some("~/w")).unwrap(), "Made ~/w/notes/a[2J.txt (7 bytes)");
+        assert_eq!(one.describe(None).unwrap(), "Made notes/a[2J.txt (7 bytes) in its workspace");
         write("old.txt", "other");
         (0..10).for_each(|at| write(&format!("{at}"), "x"));
         fs::create_dir(world.path().join("__pycache__")).unwrap();
         write("__pycache__/a.pyc", "x");
         let many = WorkspaceFiles::read(world.path()).since(&before, &WorkingTimes::Always);
-        let told = many.told(Some("~/w")).unwrap();
+        let told = many.describe(Some("~/w")).unwrap();
         assert!(
             told.starts_with("Made or changed in ~/w:\n  ")
                 && told.ends_with("\n  and 4 files more"),
@@ -256,7 +260,7 @@ mod tests {
         let second = 1_000_000_000;
         let times = WorkingTimes::Turns(vec![(999 * second, 1_010 * second), (1, 2)]);
         let made = WorkspaceFiles::read(world.path()).since(&before, &times);
-        assert_eq!(made.told(Some("~/w")).unwrap(), "Made ~/w/report.md (0 bytes)");
+        assert_eq!(made.describe(Some("~/w")).unwrap(), "Made ~/w/report.md (0 bytes)");
         let idle = WorkspaceFiles::read(world.path()).since(&before, &WorkingTimes::Turns(vec![]));
         assert_eq!(idle, WorkspaceSummary::default());
     }

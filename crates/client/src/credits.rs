@@ -1,9 +1,8 @@
-//! Giving credits to another wallet, and what happened to the account.
+//! Transfers of credits to another wallet, and the account's history.
 //!
-//! Only a reply that names exactly what was asked for is a success, and only a
-//! refusal in the cloud's own words is one. Whatever else comes back, nothing, a
-//! proxy's page, another amount, is an error after which the transfer is unknown:
-//! asking again under the same key is safe, and must be under the same key.
+//! Only a reply that confirms exactly the request is a success, and only an error code of the
+//! cloud's ledger is a refusal. After anything else (no reply, a proxy's page, another amount)
+//! the outcome is unknown. A retry under the same key is safe, and must use the same key.
 
 use alloy_primitives::Address;
 use automaton_core::secret::Secret;
@@ -15,47 +14,46 @@ use automaton_net::{Header, HttpMethod, redact};
 
 use crate::{CloudClient, CloudClientError, WORDS_CHARS_MAX, with_body};
 
-/// The codes of refusals after which nothing has moved.
+/// The error codes after which nothing has moved.
 const REFUSALS: [&str; 3] = [INSUFFICIENT_CREDITS, TRANSFER_CEILING, INVALID_REQUEST];
 
-/// Which part of the history.
+/// A page of the history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HistoryPage {
-    /// How many entries, 1 to 100.
+    /// The number of entries, 1 to 100.
     pub limit: u32,
-    /// How many newer ones to leave out.
+    /// The number of newer entries to skip.
     pub offset: u64,
 }
 
-/// What became of a transfer.
+/// The outcome of a transfer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CreditTransferOutcome {
-    /// The cloud's ledger has it.
+    /// The cloud has recorded the transfer.
     Completed(TransferReply),
-    /// The cloud did not do it, and says why.
+    /// The cloud refused the transfer.
     Refused(TransferRefusal),
 }
 
-/// Why nothing was transferred.
+/// The refusal of a transfer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TransferRefusal {
-    /// The status of the reply.
+    /// The HTTP status.
     pub status: u16,
-    /// The cloud's code for programs.
+    /// The cloud's error code.
     pub code: String,
-    /// What it says.
+    /// The cloud's message.
     pub text: String,
-    /// Its numbers: what is there, what would be needed, the ceiling.
+    /// The numbers of the refusal: the balance, the needed amount, the ceiling.
     pub details: ErrorDetails,
 }
 
 impl CloudClient {
-    /// Gives `cents` of the key's credits to another wallet, under an idempotency
-    /// key: the same key with the same content is the same transfer, whenever it
-    /// is repeated.
+    /// Transfers `cents` of the key's credits to another wallet under an idempotency key. The
+    /// same key with the same content is the same transfer, however often it is sent.
     ///
     /// # Errors
-    /// [`CloudClientError`]; then it is unknown whether the credits moved.
+    /// Returns [`CloudClientError`]. Then it is unknown whether the credits moved.
     pub async fn transfer(
         &self,
         key: &Secret,
@@ -71,17 +69,17 @@ impl CloudClient {
                 let body = response.body.read_to_end().await?;
                 let reply: TransferReply = serde_json::from_slice(&body)
                     .map_err(|error| self.malformed(error.to_string()))?;
-                self.is_as_asked(&reply, asked)?;
+                self.check_reply(&reply, asked)?;
                 Ok(CreditTransferOutcome::Completed(reply))
             }
-            // A conflict says that something else happened under this key.
+            // A conflict means that something else happened under this key.
             status @ (400 | 402 | 403 | 422) => {
                 let body = response.body.read_to_end().await?;
                 let told: ErrorBody = serde_json::from_slice(&body)
                     .map_err(|error| self.malformed(format!("status {status}, {error}")))?;
-                let (code, details) = (told.code, told.details);
-                // Whoever stands before the cloud knows no transfer, and names no code
-                // of its ledger.
+                let code = told.code;
+                let details = told.details;
+                // A proxy in front of the cloud uses no error code of its ledger.
                 if !REFUSALS.contains(&code.as_str()) {
                     return Err(self.malformed(format!("status {status} without a reason")));
                 }
@@ -92,20 +90,21 @@ impl CloudClient {
         }
     }
 
-    /// What the key may transfer in any 24 hours, and what its wallet has transferred.
+    /// Returns the amount that the key may transfer in any 24 hours, and the amount transferred
+    /// by its wallet.
     ///
     /// # Errors
-    /// [`CloudClientError`]; a cloud may keep no such ceiling.
+    /// Returns [`CloudClientError`]. A cloud may have no such ceiling.
     pub async fn transfer_ceiling(&self, key: &Secret) -> Result<CeilingReply, CloudClientError> {
         self.question(&["v1", "credits", "ceiling"], key).await
     }
 
-    fn is_as_asked(
+    fn check_reply(
         &self,
         reply: &TransferReply,
         asked: &TransferRequest,
     ) -> Result<(), CloudClientError> {
-        // Addresses are compared as such: letter case is no difference.
+        // Addresses are compared as values, so letter case does not matter.
         let to = |text: &str| text.parse::<Address>();
         let same = match (to(&reply.to_address), to(&asked.to_address)) {
             (Ok(told), Ok(wanted)) => told == wanted,
@@ -121,10 +120,10 @@ impl CloudClient {
         Ok(())
     }
 
-    /// What happened to the key's account, newest first.
+    /// Returns the history of the key's account, newest first.
     ///
     /// # Errors
-    /// [`CloudClientError`].
+    /// Returns [`CloudClientError`].
     pub async fn history(
         &self,
         key: &Secret,

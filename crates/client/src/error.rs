@@ -1,6 +1,6 @@
-//! Why a cloud did not do what it was asked.
+//! Errors of requests to a cloud.
 //!
-//! A server's words are bounded, and a key must never stand in them.
+//! A server's message is bounded, and must never contain a key.
 
 use automaton_core::error::{Classified, ErrorClass};
 use automaton_net::NetError;
@@ -8,10 +8,10 @@ use automaton_net::NetError;
 /// A request to a cloud failed.
 #[derive(Debug, thiserror::Error, Classified)]
 pub enum CloudClientError {
-    /// It did not answer.
+    /// The cloud did not answer.
     #[error(transparent)]
     Net(#[from] NetError),
-    /// It refused.
+    /// The cloud refused.
     #[error("{cloud} refused with status {status}: {text}")]
     #[class(kind = match status {
         408 | 425 | 429 | 500..=599 => ErrorClass::Transient,
@@ -25,34 +25,34 @@ pub enum CloudClientError {
     Refused {
         /// The cloud.
         cloud: String,
-        /// The status.
+        /// The HTTP status.
         status: u16,
-        /// Its code for programs; empty when it has none.
+        /// The error code, or empty if there is none.
         code: String,
-        /// What it says.
+        /// The cloud's message.
         text: String,
     },
-    /// What came back is no answer.
+    /// The reply is not valid.
     #[error("{cloud} sent what is no answer: {what}")]
     #[class(Upstream)]
     Malformed {
         /// The cloud.
         cloud: String,
-        /// What is wrong.
+        /// The defect.
         what: String,
     },
-    /// The base URL is none.
+    /// The base URL is not valid.
     #[error("'{text}' is no base URL of a cloud")]
     #[class(Config, hint = "write it like http://127.0.0.1:8402 or https://host")]
     BaseUrl {
         /// The text, without credentials.
         text: String,
     },
-    /// The request could not be written.
+    /// The request could not be serialised.
     #[error("the request to the cloud cannot be written as JSON")]
     #[class(Internal)]
     Encode {
-        /// Why.
+        /// The cause.
         #[source]
         source: serde_json::Error,
     },

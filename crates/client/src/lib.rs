@@ -1,9 +1,8 @@
-//! The agent's side of a cloud: sign-in, registration, models, credits, purchases.
+//! The agent's client of a cloud: sign-in, registration, models, credits, purchases.
 //!
-//! Each method is one request, which is sent again only where it asks and changes
-//! nothing. Nothing is signed or paid here; what comes back is typed or an error,
-//! and a balance that cannot be read must never become a number. Keys go to the
-//! origin that they were made for and to nobody else.
+//! Each method is one request. It is retried only if it is idempotent. Nothing is signed or paid
+//! here. Replies are typed, and a balance that cannot be read must never become a number. Keys
+//! are sent only to the origin that issued them.
 
 mod credits;
 mod error;
@@ -31,32 +30,32 @@ pub use crate::error::CloudClientError;
 pub use crate::machines::MachineRef;
 pub use crate::purchase::{PurchaseChallenge, PurchaseOutcome};
 
-/// How long a sign-in message may be used.
+/// The validity of a sign-in message.
 const SIGN_IN_VALID: Span = Span::from_secs(5 * 60);
-/// Characters of a server's own words that an error shows.
+/// The most characters of a server's message that an error shows.
 const WORDS_CHARS_MAX: usize = 300;
 
-/// A cloud, at its base URL.
+/// A client of a cloud at its base URL.
 #[derive(Debug, Clone)]
 pub struct CloudClient {
     client: HttpClient,
     base: Url,
 }
 
-/// Whom a sign-in is for: nobody else can use it.
+/// The audience of a sign-in. No other server can use the signature.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignInAudience {
-    /// The host, with its port where it is not the usual one.
+    /// The host, with its port if it is not the default.
     pub domain: String,
-    /// Where the signature is sent.
+    /// The URI that the signature is sent to.
     pub uri: String,
 }
 
 impl CloudClient {
-    /// A cloud at a base URL. Nothing is sent yet.
+    /// Creates a client for a base URL. Sends nothing yet.
     ///
     /// # Errors
-    /// [`CloudClientError::BaseUrl`] when it is none.
+    /// Returns [`CloudClientError::BaseUrl`] if the URL is not valid.
     pub fn new(client: HttpClient, base: &str) -> Result<Self, CloudClientError> {
         let unusable =
             || CloudClientError::BaseUrl { text: redact::text(base, &[], WORDS_CHARS_MAX) };
@@ -65,10 +64,10 @@ impl CloudClient {
         if plain { Ok(Self { client, base }) } else { Err(unusable()) }
     }
 
-    /// Whom a sign-in to this cloud is for.
+    /// Returns the audience of a sign-in to this cloud.
     ///
     /// # Errors
-    /// [`CloudClientError::BaseUrl`] when the base URL has no path segments.
+    /// Returns [`CloudClientError::BaseUrl`] if the base URL has no path segments.
     pub fn audience(&self) -> Result<SignInAudience, CloudClientError> {
         let host = self.base.host_str().unwrap_or_default();
         let port = self.base.port().map_or_else(String::new, |port| format!(":{port}"));
@@ -76,11 +75,11 @@ impl CloudClient {
         Ok(SignInAudience { domain: format!("{host}{port}"), uri })
     }
 
-    /// The message to sign for a sign-in. Its domain is the cloud's own host, so
-    /// that no other server can use the signature.
+    /// Builds the message to sign for a sign-in. Its domain is the cloud's own host, so that no
+    /// other server can use the signature.
     ///
     /// # Errors
-    /// [`CloudClientError::BaseUrl`] when the base URL has no path segments.
+    /// Returns [`CloudClientError::BaseUrl`] if the base URL has no path segments.
     pub fn sign_in(
         &self,
         address: Address,
@@ -104,21 +103,21 @@ impl CloudClient {
         })
     }
 
-    /// Asks for a nonce to sign in with.
+    /// Requests a nonce for a sign-in.
     ///
     /// # Errors
-    /// [`CloudClientError`].
+    /// Returns [`CloudClientError`].
     pub async fn nonce(&self) -> Result<String, CloudClientError> {
         let mut request = self.request(HttpMethod::Post, &["v1", "auth", "nonce"], None)?;
         request.retry = Retry::Question;
         self.json::<NonceReply>(request).await.map(|reply| reply.nonce)
     }
 
-    /// What became of the call of a model that this key of its own was sent with; `None` when
-    /// the cloud never had it.
+    /// Returns the result of the model call that was sent with this call key, or `None` if the
+    /// cloud never received it.
     ///
     /// # Errors
-    /// [`CloudClientError`].
+    /// Returns [`CloudClientError`].
     pub async fn call(
         &self,
         key: &Secret,
@@ -126,9 +125,10 @@ impl CloudClient {
     ) -> Result<Option<CallReply>, CloudClientError> {
         let request = self.request(HttpMethod::Get, &["v1", "calls", call], Some(key.clone()))?;
         let response = self.client.request(request).await?;
-        let (status, body) = (response.status, response.body.read_to_end().await?);
+        let status = response.status;
+        let body = response.body.read_to_end().await?;
         if status == 404 {
-            // silent-ok: a cloud that knows no such question gives another code.
+            // silent-ok: a cloud without this method answers with another code.
             let told: Option<ErrorBody> = serde_json::from_slice(&body).ok();
             if told.is_some_and(|told| told.code == NO_SUCH_CALL) {
                 return Ok(None);
@@ -140,10 +140,10 @@ impl CloudClient {
         serde_json::from_slice(&body).map(Some).map_err(|error| self.malformed(error.to_string()))
     }
 
-    /// Signs in; gives the token that an API key is made with.
+    /// Signs in. Returns the token for creating an API key.
     ///
     /// # Errors
-    /// [`CloudClientError`]. A nonce is good for one attempt: after a failure ask for
+    /// Returns [`CloudClientError`]. A nonce is valid for one attempt: after a failure, request
     /// another one.
     pub async fn verify(
         &self,
@@ -160,10 +160,10 @@ impl CloudClient {
         Ok(Secret::new(reply.access_token))
     }
 
-    /// Makes an API key with the token of a sign-in.
+    /// Creates an API key with the token of a sign-in.
     ///
     /// # Errors
-    /// [`CloudClientError`].
+    /// Returns [`CloudClientError`].
     pub async fn create_key(&self, token: &Secret, name: &str) -> Result<Secret, CloudClientError> {
         let bearer = Secret::new(format!("Bearer {}", token.reveal()));
         let request = self.request(HttpMethod::Post, &["v1", "auth", "api-keys"], Some(bearer))?;
@@ -172,10 +172,10 @@ impl CloudClient {
         Ok(Secret::new(reply.key))
     }
 
-    /// The balance of the key's account.
+    /// Returns the balance of the key's account.
     ///
     /// # Errors
-    /// [`CloudClientError`]; then the balance is unknown.
+    /// Returns [`CloudClientError`]. Then the balance is unknown.
     pub async fn balance(&self, key: &Secret) -> Result<BalanceReply, CloudClientError> {
         let reply: BalanceReply = self.question(&["v1", "credits", "balance"], key).await?;
         match reply.cents() {
@@ -184,19 +184,19 @@ impl CloudClient {
         }
     }
 
-    /// The models that can be asked, with their prices.
+    /// Returns the available models with their prices.
     ///
     /// # Errors
-    /// [`CloudClientError`].
+    /// Returns [`CloudClientError`].
     pub async fn models(&self, key: &Secret) -> Result<ModelsReply, CloudClientError> {
         self.question(&["v1", "models"], key).await
     }
 
-    /// Makes the automaton known under its name. The same registration again is
-    /// safe; one with other content is refused with status 409.
+    /// Registers the automaton under its name. Repeating the same registration is safe. One with
+    /// other content is refused with status 409.
     ///
     /// # Errors
-    /// [`CloudClientError`].
+    /// Returns [`CloudClientError`].
     pub async fn register(
         &self,
         key: &Secret,
@@ -208,10 +208,10 @@ impl CloudClient {
         Ok(reply.automaton)
     }
 
-    /// Where something of this cloud is.
+    /// Returns the URL of a path of this cloud.
     ///
     /// # Errors
-    /// [`CloudClientError::BaseUrl`] when the base URL has no path segments.
+    /// Returns [`CloudClientError::BaseUrl`] if the base URL has no path segments.
     pub fn url(&self, segments: &[&str]) -> Result<Url, CloudClientError> {
         let mut url = self.base.clone();
         url.path_segments_mut()
@@ -248,7 +248,7 @@ impl CloudClient {
         serde_json::from_slice(&body).map_err(|error| self.malformed(error.to_string()))
     }
 
-    /// The body of a reply that is no error.
+    /// Returns the body of a successful reply.
     async fn reply(&self, request: HttpRequest) -> Result<Vec<u8>, CloudClientError> {
         let response = self.client.request(request).await?;
         match response.status {
@@ -258,8 +258,9 @@ impl CloudClient {
     }
 
     async fn refused(&self, response: HttpResponse) -> Result<CloudClientError, CloudClientError> {
-        let (status, body) = (response.status, response.body.read_to_end().await?);
-        // silent-ok: a refusal in other words is shown as it is.
+        let status = response.status;
+        let body = response.body.read_to_end().await?;
+        // silent-ok: a refusal in another format is shown as it is.
         let told = serde_json::from_slice::<ErrorBody>(&body).ok();
         let (code, text) = told.map_or_else(
             || (String::new(), String::from_utf8_lossy(&body).into_owned()),

@@ -1,8 +1,8 @@
-//! Machines for rent: making and ending them, commands, files and ports.
+//! Machines for rent: creating and deleting them, commands, files and ports.
 //!
-//! What changes something is sent under a key of the caller's, so that a reply that was lost
-//! costs nothing twice. A command is waited for as long as it may run, and longer: its reply
-//! begins at once and ends when it does. A reply that names no machine is no machine.
+//! Requests that change something carry an idempotency key of the caller, so that a lost reply
+//! costs nothing twice. A command's timeout is its own limit plus a margin: its reply begins at
+//! once and ends with the command. A reply that names no machine is an error.
 
 use std::time::Duration;
 
@@ -16,14 +16,14 @@ use automaton_net::{Deadlines, Header, HttpMethod, HttpRequest, Retry, Upgraded}
 
 use crate::{CloudClient, CloudClientError, with_body};
 
-/// How much longer than the command its reply may take.
+/// The extra time for the reply after a command's own limit.
 const MARGIN: Duration = Duration::from_secs(30);
 /// The largest reply to a command: two outputs, each capped by the cloud.
 const EXEC_BYTES_MAX: u64 = 4 << 20;
-/// How long the making of a machine may take.
+/// The timeout of creating a machine.
 const BOOT_MAX: Duration = Duration::from_secs(120);
 
-/// A machine and the key of the account that has it.
+/// A machine with the key of its account.
 #[derive(Debug, Clone, Copy)]
 pub struct MachineRef<'a> {
     /// The account's key.
@@ -33,10 +33,10 @@ pub struct MachineRef<'a> {
 }
 
 impl CloudClient {
-    /// Rents a machine. The same request under the same key is the same machine.
+    /// Rents a machine. The same request under the same key returns the same machine.
     ///
     /// # Errors
-    /// [`CloudClientError`]; then it is unknown whether there is one.
+    /// Returns [`CloudClientError`]. Then it is unknown whether a machine was created.
     pub async fn create_machine(
         &self,
         key: &Secret,
@@ -44,49 +44,49 @@ impl CloudClient {
         idempotency_key: &str,
     ) -> Result<MachineReply, CloudClientError> {
         let request = self.request(HttpMethod::Post, &["v1", "sandboxes"], Some(key.clone()))?;
-        let mut request = once(with_body(request, wanted)?, idempotency_key);
+        let mut request = idempotent(with_body(request, wanted)?, idempotency_key);
         request.deadlines = Deadlines { idle: BOOT_MAX, total: BOOT_MAX };
         self.json(request).await
     }
 
-    /// What machines there are for rent, and their prices.
+    /// Returns the machines for rent, and their prices.
     ///
     /// # Errors
-    /// [`CloudClientError`].
+    /// Returns [`CloudClientError`].
     pub async fn pricing(&self, key: &Secret) -> Result<PricingReply, CloudClientError> {
         self.question(&["v1", "credits", "pricing"], key).await
     }
 
-    /// The machines of the account.
+    /// Returns the machines of the account.
     ///
     /// # Errors
-    /// [`CloudClientError`].
+    /// Returns [`CloudClientError`].
     pub async fn machines(&self, key: &Secret) -> Result<MachinesReply, CloudClientError> {
         self.question(&["v1", "sandboxes"], key).await
     }
 
-    /// Ends a machine with all that is on it.
+    /// Deletes a machine with everything on it.
     ///
     /// # Errors
-    /// [`CloudClientError`].
+    /// Returns [`CloudClientError`].
     pub async fn delete_machine(&self, machine: MachineRef<'_>) -> Result<(), CloudClientError> {
-        self.reply(self.of(HttpMethod::Delete, machine, &[])?).await.map(drop)
+        self.reply(self.machine_request(HttpMethod::Delete, machine, &[])?).await.map(drop)
     }
 
-    /// Ends the programs of a machine; its files stay, and it costs nothing any more.
+    /// Stops a machine. Its files stay, and it costs nothing from then on.
     ///
     /// # Errors
-    /// [`CloudClientError`].
+    /// Returns [`CloudClientError`].
     pub async fn stop_machine(&self, machine: MachineRef<'_>) -> Result<(), CloudClientError> {
-        self.reply(self.of(HttpMethod::Post, machine, &["stop"])?).await.map(drop)
+        self.reply(self.machine_request(HttpMethod::Post, machine, &["stop"])?).await.map(drop)
     }
 
-    /// Starts a machine that was stopped, with its files.
+    /// Starts a stopped machine, with its files.
     ///
     /// # Errors
-    /// [`CloudClientError`].
+    /// Returns [`CloudClientError`].
     pub async fn start_machine(&self, machine: MachineRef<'_>) -> Result<(), CloudClientError> {
-        let mut request = self.of(HttpMethod::Post, machine, &["start"])?;
+        let mut request = self.machine_request(HttpMethod::Post, machine, &["start"])?;
         request.deadlines = Deadlines { idle: BOOT_MAX, total: BOOT_MAX };
         self.reply(request).await.map(drop)
     }
@@ -94,32 +94,33 @@ impl CloudClient {
     /// Runs a command on a machine, once under this key.
     ///
     /// # Errors
-    /// [`CloudClientError`]; then it is unknown what became of the command.
+    /// Returns [`CloudClientError`]. Then the outcome of the command is unknown.
     pub async fn exec(
         &self,
         machine: MachineRef<'_>,
         asked: &ExecRequest,
         idempotency_key: &str,
     ) -> Result<ExecReply, CloudClientError> {
-        let request = with_body(self.of(HttpMethod::Post, machine, &["exec"])?, asked)?;
-        let mut request = once(request, idempotency_key);
+        let request =
+            with_body(self.machine_request(HttpMethod::Post, machine, &["exec"])?, asked)?;
+        let mut request = idempotent(request, idempotency_key);
         let total = Duration::from_millis(asked.timeout.unwrap_or_default()) + MARGIN;
         request.deadlines = Deadlines { total, ..Deadlines::default() };
         request.body_bytes_max = EXEC_BYTES_MAX;
         self.json(request).await
     }
 
-    /// The bytes of a file on a machine; a longer one is an error.
+    /// Reads a file on a machine. A longer file is an error.
     ///
     /// # Errors
-    /// [`CloudClientError`].
+    /// Returns [`CloudClientError`].
     pub async fn read_file(
         &self,
         machine: MachineRef<'_>,
         path: &str,
         bytes_max: u64,
     ) -> Result<Vec<u8>, CloudClientError> {
-        let mut request = self.of(HttpMethod::Get, machine, &["files", "download"])?;
+        let mut request = self.machine_request(HttpMethod::Get, machine, &["files", "download"])?;
         request.url.query_pairs_mut().append_pair("path", path);
         (request.body_bytes_max, request.retry) = (bytes_max, Retry::Idempotent);
         self.reply(request).await
@@ -128,29 +129,29 @@ impl CloudClient {
     /// Replaces a file on a machine.
     ///
     /// # Errors
-    /// [`CloudClientError`].
+    /// Returns [`CloudClientError`].
     pub async fn write_file(
         &self,
         machine: MachineRef<'_>,
         path: &str,
         bytes: Vec<u8>,
     ) -> Result<(), CloudClientError> {
-        let mut request = self.of(HttpMethod::Put, machine, &["files", "upload"])?;
+        let mut request = self.machine_request(HttpMethod::Put, machine, &["files", "upload"])?;
         request.url.query_pairs_mut().append_pair("path", path);
         request.body = bytes;
         self.reply(request).await.map(drop)
     }
 
-    /// What is in one folder of a machine.
+    /// Lists a folder of a machine.
     ///
     /// # Errors
-    /// [`CloudClientError`].
+    /// Returns [`CloudClientError`].
     pub async fn list_folder(
         &self,
         machine: MachineRef<'_>,
         path: &str,
     ) -> Result<FilesReply, CloudClientError> {
-        let mut request = self.of(HttpMethod::Get, machine, &["files", "list"])?;
+        let mut request = self.machine_request(HttpMethod::Get, machine, &["files", "list"])?;
         request.url.query_pairs_mut().append_pair("path", path);
         request.retry = Retry::Idempotent;
         self.json(request).await
@@ -159,50 +160,55 @@ impl CloudClient {
     /// Opens a port of a machine to everybody.
     ///
     /// # Errors
-    /// [`CloudClientError`].
+    /// Returns [`CloudClientError`].
     pub async fn expose_port(
         &self,
         machine: MachineRef<'_>,
         wanted: &ExposePortRequest,
     ) -> Result<PortReply, CloudClientError> {
-        let request = self.of(HttpMethod::Post, machine, &["ports", "expose"])?;
+        let request = self.machine_request(HttpMethod::Post, machine, &["ports", "expose"])?;
         self.json(with_body(request, wanted)?).await
     }
 
-    /// Closes it again.
+    /// Closes a port of a machine.
     ///
     /// # Errors
-    /// [`CloudClientError`].
+    /// Returns [`CloudClientError`].
     pub async fn remove_port(
         &self,
         machine: MachineRef<'_>,
         port: u16,
     ) -> Result<AckReply, CloudClientError> {
-        self.json(self.of(HttpMethod::Delete, machine, &["ports", &port.to_string()])?).await
+        self.json(self.machine_request(
+            HttpMethod::Delete,
+            machine,
+            &["ports", &port.to_string()],
+        )?)
+        .await
     }
 
-    /// The tunnel of the account: a place whose ports are opened like a machine's, and lead to
-    /// whoever takes its visitors.
+    /// Returns the tunnel of the account. Its ports are opened like a machine's, and lead to the
+    /// client that accepts its visitors.
     ///
     /// # Errors
-    /// [`CloudClientError`].
+    /// Returns [`CloudClientError`].
     pub async fn tunnel(&self, key: &Secret) -> Result<TunnelReply, CloudClientError> {
         let mut request = self.request(HttpMethod::Post, &["v1", "tunnels"], Some(key.clone()))?;
-        // There is one at most.
+        // There is at most one.
         request.retry = Retry::Question;
         self.json(request).await
     }
 
-    /// A connection that waits for a visitor of the tunnel's ports, as
-    /// [`TUNNEL_PROTOCOL`] says.
+    /// Waits for a visitor of the tunnel's ports, by [`TUNNEL_PROTOCOL`]. Returns the connection.
     ///
     /// # Errors
-    /// [`CloudClientError`].
+    /// Returns [`CloudClientError`].
     pub async fn await_visitor(
         &self,
         tunnel: MachineRef<'_>,
     ) -> Result<Upgraded, CloudClientError> {
-        let (id, key) = (tunnel.id.to_string(), tunnel.key.clone());
+        let id = tunnel.id.to_string();
+        let key = tunnel.key.clone();
         let path = ["v1", "tunnels", &id, "connections"];
         let mut request = self.request(HttpMethod::Post, &path, Some(key))?;
         let upgrade = [("connection", "upgrade"), ("upgrade", TUNNEL_PROTOCOL)];
@@ -214,7 +220,7 @@ impl CloudClient {
         }
     }
 
-    fn of(
+    fn machine_request(
         &self,
         method: HttpMethod,
         machine: MachineRef<'_>,
@@ -226,8 +232,8 @@ impl CloudClient {
     }
 }
 
-/// Has the cloud do it once, however often it is sent.
-fn once(mut request: HttpRequest, idempotency_key: &str) -> HttpRequest {
+/// Makes a request idempotent, so that it may be retried.
+fn idempotent(mut request: HttpRequest, idempotency_key: &str) -> HttpRequest {
     request.idempotency_key = Some(idempotency_key.to_owned());
     request.retry = Retry::Idempotent;
     request

@@ -1,8 +1,7 @@
-//! Buying credits: the demand, and the request that pays.
+//! Purchases of credits: the payment demand, and the request that pays.
 //!
-//! Only a whole reply says what became of a payment. A reply that is lost, late
-//! or unreadable is an error after which the payment is unknown, and must never
-//! be taken for a refusal.
+//! Only a complete reply tells the outcome of a payment. After a lost, late or unreadable reply
+//! the outcome is unknown, and must never be taken for a refusal.
 
 use alloy_primitives::Address;
 use automaton_core::secret::Secret;
@@ -13,11 +12,11 @@ use std::time::Duration;
 
 use crate::{CloudClient, CloudClientError};
 
-/// How long a payment may take: a chain has to confirm it.
+/// The timeouts of a payment, which a chain has to confirm.
 const DEADLINES: Deadlines =
     Deadlines { idle: Duration::from_secs(60), total: Duration::from_secs(90) };
 
-/// The parts of a cloud's answer in which its demand for payment may stand.
+/// The parts of a cloud's reply that may contain its payment demand.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PurchaseChallenge {
     /// `PAYMENT-REQUIRED`.
@@ -28,20 +27,20 @@ pub struct PurchaseChallenge {
     pub body: Vec<u8>,
 }
 
-/// What became of a payment.
+/// The outcome of a payment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PurchaseOutcome {
-    /// The cloud has taken it.
+    /// The cloud accepted the payment.
     Taken(PurchaseReply),
-    /// The cloud did not take it, and says why.
+    /// The cloud refused the payment, with this reason.
     Refused(String),
 }
 
 impl CloudClient {
-    /// Asks what credits for `usd` US dollars cost.
+    /// Requests the price of credits for `usd` US dollars.
     ///
     /// # Errors
-    /// [`CloudClientError`].
+    /// Returns [`CloudClientError`].
     pub async fn ask_for_credits(
         &self,
         usd: u32,
@@ -65,11 +64,11 @@ impl CloudClient {
         Ok(PurchaseChallenge { payment_required, x_payment_required, body })
     }
 
-    /// Pays for credits with a header of x402. Sending the same header again is
-    /// safe, since it holds the same authorization.
+    /// Pays for credits with an x402 header. Sending the same header again is safe, since it
+    /// contains the same authorization.
     ///
     /// # Errors
-    /// [`CloudClientError`]; then it is unknown whether the payment was taken.
+    /// Returns [`CloudClientError`]. Then it is unknown whether the payment was accepted.
     pub async fn pay_for_credits(
         &self,
         usd: u32,

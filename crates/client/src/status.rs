@@ -1,4 +1,4 @@
-//! What an automaton says of itself, and what a creator reads of it.
+//! The status that an automaton reports and its creator reads.
 
 use alloy_primitives::Address;
 use automaton_core::secret::Secret;
@@ -8,10 +8,10 @@ use automaton_net::HttpMethod;
 use crate::{CloudClient, CloudClientError, with_body};
 
 impl CloudClient {
-    /// Says how the automaton is, in the place of what it said before.
+    /// Replaces the automaton's reported status.
     ///
     /// # Errors
-    /// [`CloudClientError`].
+    /// Returns [`CloudClientError`].
     pub async fn report_status(
         &self,
         key: &Secret,
@@ -23,10 +23,11 @@ impl CloudClient {
         Ok(())
     }
 
-    /// What an automaton said last, for a key of its own wallet or of its creator's.
+    /// Returns the last reported status of an automaton, for a key of its own wallet or of its
+    /// creator's.
     ///
     /// # Errors
-    /// [`CloudClientError`].
+    /// Returns [`CloudClientError`].
     pub async fn status(&self, key: &Secret, of: Address) -> Result<StatusReply, CloudClientError> {
         let of = of.to_string();
         self.question(&["v1", "automata", "status", &of], key).await

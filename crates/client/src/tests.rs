@@ -1,4 +1,4 @@
-//! What is sent, and to whom.
+//! Tests of the requests and their recipients.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
@@ -38,7 +38,7 @@ fn a_sign_in_names_the_host_that_it_is_for_and_ends() {
     assert!(message.to_string().ends_with("\nExpiration Time: 2026-01-02T03:09:05.678Z"));
 }
 
-/// A server that answers one request like this, and tells what it was sent.
+/// Starts a server that gives this reply once, and returns the request.
 fn server(reply: &str) -> (String, JoinHandle<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -168,7 +168,7 @@ async fn a_transfer_is_done_only_when_the_cloud_says_exactly_that() {
         good.replace("\"t\"", "\"\""),
         good.replace("79c8", "79c9"),
         "402 <html>pay</html>".to_owned(),
-        // Of whoever stands before the cloud, which may have done it before.
+        // From a proxy in front of the cloud. The cloud may have performed the request before.
         "403 {\"error\":\"e\"}".to_owned(),
         "402 {\"error\":\"e\",\"code\":\"QUOTA\"}".to_owned(),
     ] {
@@ -220,6 +220,7 @@ async fn a_status_goes_to_the_cloud_and_comes_back() {
         usdc_units: None,
         turns: 3,
         born_at_ms: Timestamp::EPOCH,
+        started_at_ms: None,
         sleeps_until_ms: None,
         at_ms: Timestamp::from_millis(5),
         version: "0.1.0".to_owned(),

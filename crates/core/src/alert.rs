@@ -1,6 +1,6 @@
 //! Pure: what is wrong enough to tell the operator of.
 //!
-//! Six of the seven rules of the first seed; the seventh comes with children. A rule
+//! Six of the seven rules of the first seed, and one of another; the seventh comes with children. A rule
 //! looks at counts of the record, over a window that slides, so no restart changes
 //! what it says. It fires when it begins to hold, and again after its cooldown for as
 //! long as it holds; it is over by itself when it holds no more. What is not known must
@@ -19,6 +19,9 @@ pub const WINDOW: Span = Span::from_secs(3600);
 
 /// The fewest decisions of which a share is taken.
 const DECISIONS_MIN: u64 = 10;
+
+/// The wakes whose turns an automaton may take in an hour of its own accord.
+const WAKES_MAX: u64 = 4;
 
 /// Two looks at whether it owes a thought are one stretch when they are no farther apart:
 /// a machine that was off owed nothing.
@@ -40,9 +43,11 @@ pub enum AlertRule {
     InferenceBudgetWarning,
     /// For an hour there was something to think about, and no turn came of it.
     ZeroTurnsLastHour,
+    /// More turns of an hour were caused by nobody's word than four wakes may have.
+    ExcessiveTurns,
 }
 
-/// How much an alert matters.
+/// Severity of an alert.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
@@ -53,7 +58,7 @@ pub enum Severity {
 }
 
 impl AlertRule {
-    /// How much it matters, and its cooldown in minutes.
+    /// Returns the severity of the rule and its cooldown in minutes.
     const fn facts(self) -> (Severity, i64) {
         use Severity::{Critical, Warning};
         match self {
@@ -62,10 +67,11 @@ impl AlertRule {
             Self::ContextNearCapacity => (Warning, 10),
             Self::InferenceBudgetWarning => (Warning, 30),
             Self::ZeroTurnsLastHour => (Critical, 60),
+            Self::ExcessiveTurns => (Warning, 60),
         }
     }
 
-    /// How much it matters.
+    /// Returns the severity of the rule.
     #[must_use]
     pub const fn severity(self) -> Severity {
         self.facts().0
@@ -87,19 +93,21 @@ pub struct Ratio {
     pub of: u64,
 }
 
-/// What the rules compare with, from the configuration. What is missing has no limit, and
-/// its rule never holds.
+/// Limits from the configuration that the rules compare with. A missing limit never fires its
+/// rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Thresholds {
-    /// What credits and USDC should be worth together.
+    /// Smallest sum of credits and USDC at face value.
     pub reserve: Option<Microcents>,
     /// Tokens that a prompt may have.
     pub prompt_room: Option<u32>,
-    /// What thinking may cost in any 24 hours.
+    /// Most that model calls may cost in any 24 hours.
     pub inference_per_day: Option<Microcents>,
+    /// Turns that a wake may have which the creator did not cause.
+    pub turns_per_wake: Option<u32>,
 }
 
-/// What the rules look at.
+/// Measurements that the rules judge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AlertInputs {
     /// Credits that were last read.
@@ -112,22 +120,24 @@ pub struct AlertInputs {
     pub decisions: Ratio,
     /// Tokens of the prompt of the last turn.
     pub prompt_tokens: Option<u32>,
-    /// What thinking cost in the last 24 hours.
+    /// Cost of model calls in the last 24 hours.
     pub thinking: Microcents,
     /// Turns that were committed in the window.
     pub turns: u64,
-    /// How long it has been seen to owe a thought, see [`owes`].
+    /// Those of them whose wakes the creator did not cause.
+    pub unattended_turns: u64,
+    /// Time for which it has been seen to owe a thought, see [`owes`].
     pub owing: Span,
 }
 
-/// What a rule says.
+/// Verdict of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AlertFinding {
     /// It holds, for this reason.
     Holds(String),
     /// It does not.
     Fine,
-    /// What it looks at is not known.
+    /// The measurement is not known.
     Unknown,
 }
 
@@ -138,7 +148,7 @@ impl AlertFinding {
 }
 
 impl AlertRule {
-    /// What the rule says of these signs.
+    /// Judges the measurements against the limits.
     #[must_use]
     pub fn judge(self, signs: &AlertInputs, against: &Thresholds) -> AlertFinding {
         let AlertInputs { heartbeat_runs, decisions, thinking, turns, owing, .. } = *signs;
@@ -176,11 +186,22 @@ impl AlertRule {
             Self::ZeroTurnsLastHour => AlertFinding::when(turns == 0 && owing >= WINDOW, || {
                 format!("there was something to think about for {owing}, and no turn came of it")
             }),
+            Self::ExcessiveTurns => {
+                let Some(per_wake) = against.turns_per_wake else { return AlertFinding::Fine };
+                let most = u64::from(per_wake).saturating_mul(WAKES_MAX);
+                let turns = signs.unattended_turns;
+                AlertFinding::when(turns > most, || {
+                    format!(
+                        "it took {turns} turns in an hour that you did not cause, more than \
+                         {WAKES_MAX} wakes may have ({most})"
+                    )
+                })
+            }
         }
     }
 }
 
-/// Whether `part` is more than the fraction of `of`.
+/// Returns true if `part` is more than the fraction of `of`.
 fn exceeds(part: u64, numerator: u64, denominator: u64, of: u64) -> bool {
     u128::from(part) * u128::from(denominator) > u128::from(of) * u128::from(numerator)
 }
@@ -204,8 +225,8 @@ fn reserve(signs: &AlertInputs, reserve: Option<Microcents>) -> AlertFinding {
     }
 }
 
-/// Whether it should be thinking: it is awake, or something waits for it while it sleeps
-/// for no reason that forbids to think.
+/// Returns true if the automaton should be thinking: it is awake, or it sleeps for a reason that
+/// permits thinking and something waits for it.
 #[must_use]
 pub fn owes(state: AgentState, sleep: Option<&SleepState>, waiting: bool) -> bool {
     use StopReason::{Broke, Budget, Envelope, Interrupted, StopLoss, TurnsUsed};
@@ -218,7 +239,7 @@ pub fn owes(state: AgentState, sleep: Option<&SleepState>, waiting: bool) -> boo
     }
 }
 
-/// How long it has owed a thought without a break, from looks that found it owing or not,
+/// Returns the time for which it has owed a thought without a break. `looks` are observations,
 /// newest first.
 pub fn owing(looks: impl IntoIterator<Item = (Timestamp, bool)>) -> Span {
     let mut range: Option<(Timestamp, Timestamp)> = None;
@@ -237,19 +258,19 @@ pub fn owing(looks: impl IntoIterator<Item = (Timestamp, bool)>) -> Span {
 pub struct Alert {
     /// The rule.
     pub rule: AlertRule,
-    /// What it said last.
+    /// Its latest message.
     pub message: String,
     /// Since when it held.
     pub since: Timestamp,
-    /// When the rule last fired, in this time or before it.
+    /// Time of the rule's latest firing, in this period or before it.
     pub fired_at: Option<Timestamp>,
-    /// How often it fired in this time.
+    /// Firings in this period.
     pub times: u32,
-    /// When it held no more; missing, while it holds.
+    /// Time at which the condition ended; missing while it holds.
     pub cleared_at: Option<Timestamp>,
 }
 
-/// What becomes of a rule's alert.
+/// Next step of a rule's alert.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AlertTransition {
     /// Nothing is stored.
@@ -262,7 +283,7 @@ pub enum AlertTransition {
     Ended(Alert),
 }
 
-/// Whether anybody is told.
+/// Audience of an alert's step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AlertVisibility {
     /// It fires.
@@ -272,13 +293,13 @@ pub enum AlertVisibility {
 }
 
 impl Alert {
-    /// Whether it holds.
+    /// Returns true while the condition holds.
     #[must_use]
     pub const fn is_active(&self) -> bool {
         self.cleared_at.is_none()
     }
 
-    /// What a finding makes of the rule's last alert.
+    /// Applies a finding to the rule's last alert.
     #[must_use]
     pub fn step(
         last: Option<Self>,

@@ -7,6 +7,7 @@ const LIMITS: Thresholds = Thresholds {
     reserve: Some(Microcents::new(1000 * Microcents::PER_CENT)),
     prompt_room: Some(1000),
     inference_per_day: Some(Microcents::new(500 * Microcents::PER_CENT)),
+    turns_per_wake: Some(25),
 };
 
 fn cents(cents: i64) -> Microcents {
@@ -86,6 +87,12 @@ fn each_rule_holds_beyond_its_boundary_and_not_at_it() {
         [idle(0, 3599), idle(0, 3600), idle(1, 3600)],
         [Some(false), Some(true), Some(false)]
     );
+
+    let busy = |unattended_turns| {
+        let signs = AlertInputs { unattended_turns, turns: 1000, ..AlertInputs::default() };
+        holds(AlertRule::ExcessiveTurns, signs)
+    };
+    assert_eq!([busy(0), busy(100), busy(101)], [Some(false), Some(false), Some(true)]);
 }
 
 #[test]
@@ -95,6 +102,7 @@ fn what_has_no_limit_is_never_beyond_it() {
         usdc: usdc(0),
         prompt_tokens: Some(u32::MAX),
         thinking: cents(1_000_000),
+        unattended_turns: u64::MAX,
         ..AlertInputs::default()
     };
     for rule in AlertRule::ALL {
@@ -131,8 +139,8 @@ fn an_hour_counts_only_if_it_was_looked_at() {
     );
 }
 
-/// What a rule does on the way: `!` it fires, `+` it began in silence, `.` it goes on, `x`
-/// it ended, `_` nothing.
+/// Renders the steps of a rule: `!` it fires, `+` it began in silence, `.` it continues, `x` it
+/// ended, `_` nothing.
 fn story(rule: AlertRule, findings: &[(i64, AlertFinding)]) -> String {
     let mut last = None;
     let mut told = String::new();

@@ -89,7 +89,7 @@ fn number_in(kind: &str, text: &str) -> Option<Value> {
     }
 }
 
-/// Whether a schema takes values of a type.
+/// Returns true if a schema accepts values of a type.
 fn takes(schema: &Value, kind: &str) -> bool {
     let is_kind = |it: &Value| it["type"] == kind;
     schema["type"] == kind

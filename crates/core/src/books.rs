@@ -15,7 +15,7 @@ pub struct Books {
     pub answers: u64,
     /// Tokens of their prompts, cached ones included.
     pub prompt_tokens: u64,
-    /// Of these, tokens that a cache held.
+    /// Prompt tokens that came from a cache.
     pub cached_tokens: u64,
     /// Tokens of the answers.
     pub completion_tokens: u64,
@@ -27,10 +27,10 @@ pub struct Books {
     /// Answers that were asked for and never heard, since a process died or a
     /// connection broke: the cloud may have charged them.
     pub unsettled: u64,
-    /// What the cloud says that it charged for some of those.
+    /// Sum that the cloud reports for some of the answers that were never received.
     #[serde(default)]
     pub unheard: Microcents,
-    /// What the others may have cost at most.
+    /// Most that the other answers without a known cost can have cost.
     pub unsettled_most: Microcents,
     /// Credits bought by payments that the agent's record calls settled.
     pub bought: Microcents,
@@ -49,12 +49,12 @@ pub struct Books {
     pub rented: Microcents,
     /// Credits that the cloud says are left.
     pub left: Option<Microcents>,
-    /// What the agent's record says was paid.
+    /// Sum of the settled payments in the agent's record.
     pub paid: MicroUsdc,
-    /// What was signed for payments that are not over: the chain may have moved it already.
+    /// Sum of signed payments that are still open; the chain may have moved it already.
     #[serde(default)]
     pub unconfirmed: MicroUsdc,
-    /// What the chain says of these payments' authorizations: used.
+    /// Sum of the payments whose authorization the chain shows as used.
     pub moved: Option<MicroUsdc>,
     /// The sum of the payments in the agent's record that were ever signed.
     pub recorded: MicroUsdc,
@@ -75,20 +75,20 @@ impl Books {
         self.left.map(|left| had.minus(left)).transpose()
     }
 
-    /// Whether a ledger could not be read.
+    /// Returns true if a ledger could not be read.
     #[must_use]
     pub const fn has_gaps(&self) -> bool {
         self.left.is_none() || self.moved.is_none() || self.signed.is_none()
     }
 
-    /// Whether a ledger could not be read whose keeper comes back: who has lost its
-    /// signer gets no other one.
+    /// Returns true if a ledger could not be read that may become readable again. A lost signer
+    /// does not come back.
     #[must_use]
     pub const fn may_be_filled(&self) -> bool {
         self.left.is_none() || self.moved.is_none()
     }
 
-    /// Whether all ledgers were read and say the same.
+    /// Returns true if all ledgers were read and agree.
     #[must_use]
     pub fn agree(&self) -> bool {
         self.may_be_gone()
@@ -96,9 +96,9 @@ impl Books {
             && self.signed.is_some_and(|signed| self.may_be_signed(signed))
     }
 
-    /// Whether the credits that are gone are what was computed and what the cloud charged for
-    /// answers that were never heard. Others of those can only have cost more, and so can
-    /// transfers in doubt.
+    /// Returns true if the spent credits are the computed cost plus the reported cost of answers
+    /// that were never received. Other such answers and doubtful transfers can only have cost
+    /// more.
     fn may_be_gone(&self) -> bool {
         let Ok(least) = self.computed.plus(self.unheard) else { return false };
         let most = least.plus(self.in_doubt).and_then(|most| most.plus(self.unsettled_most));
@@ -107,13 +107,13 @@ impl Books {
         fits(gone) || gone.plus(self.pending).is_ok_and(fits)
     }
 
-    /// Whether what the chain moved is what was paid, but for payments that are not over.
+    /// Returns true if the chain moved the sum of the settled payments, apart from open ones.
     fn may_have_moved(&self, moved: MicroUsdc) -> bool {
         let most = self.paid.plus(self.unconfirmed);
         self.paid <= moved && most.is_ok_and(|most| moved <= most)
     }
 
-    /// Whether the signer's sum is the record's, but for payments that were given up.
+    /// Returns true if the signer's sum is the record's, apart from abandoned payments.
     fn may_be_signed(&self, signed: MicroUsdc) -> bool {
         let most = self.recorded.plus(self.given_up);
         self.recorded <= signed && most.is_ok_and(|most| signed <= most)
@@ -172,7 +172,8 @@ mod tests {
         assert!(Books { sent: given, left, ..books() }.agree());
         assert!(!Books { left, ..books() }.agree());
         for in_doubt in [(0, false), (999_999, false), (1_000_000, true), (2_000_000, true)] {
-            let (doubt, agrees) = (Microcents::new(in_doubt.0), in_doubt.1);
+            let doubt = Microcents::new(in_doubt.0);
+            let agrees = in_doubt.1;
             assert_eq!(Books { in_doubt: doubt, left, ..books() }.agree(), agrees, "{doubt}");
         }
         let unconfirmed = Books {

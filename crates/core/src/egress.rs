@@ -7,8 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::names::Names;
 
-/// How a request came to its end.
-/// Its [`name`](Self::name) is the one in the database.
+/// End of a request. Its [`name`](Self::name) is the one in the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum EgressEndReason {
@@ -36,7 +35,7 @@ pub enum EgressEndReason {
     Stopped,
 }
 
-/// What came of a request that was allowed.
+/// Outcome of an allowed request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EgressOutcome {
     /// The status of the server's answer; 200 is the proxy's own for a tunnel.
@@ -45,6 +44,6 @@ pub struct EgressOutcome {
     pub bytes_up: u64,
     /// Bytes received from it.
     pub bytes_down: u64,
-    /// How it ended.
+    /// Reason for the end.
     pub end: EgressEndReason,
 }

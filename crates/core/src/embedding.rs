@@ -34,13 +34,13 @@ impl EmbeddingVector {
         self.0.iter().map(|number| number.cast_unsigned()).collect()
     }
 
-    /// Whether it points anywhere; one that does not is like nothing.
+    /// Returns true if the vector is not zero. A zero vector is similar to nothing.
     #[must_use]
     pub fn has_direction(&self) -> bool {
         self.0.iter().any(|number| *number != 0)
     }
 
-    /// How many numbers it has.
+    /// Returns the number of dimensions.
     #[must_use]
     pub fn dimensions(&self) -> usize {
         self.0.len()
@@ -53,9 +53,12 @@ impl EmbeddingVector {
         if self.0.len() != other.len() || self.0.len() > DIMENSIONS_MAX {
             return 0;
         }
-        let (mut product, mut own, mut others) = (0_i32, 0_i32, 0_i32);
+        let mut product = 0_i32;
+        let mut own = 0_i32;
+        let mut others = 0_i32;
         for (left, right) in self.0.iter().zip(other) {
-            let (left, right) = (i32::from(*left), i32::from(right.cast_signed()));
+            let left = i32::from(*left);
+            let right = i32::from(right.cast_signed());
             product += left * right;
             own += left * left;
             others += right * right;
@@ -79,7 +82,8 @@ impl fmt::Debug for EmbeddingVector {
     }
 }
 
-/// What a vector is made of, and so how much it says beside the words that two texts share.
+/// Source of a vector, and with it the weight of the vector beside the words that two texts
+/// share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum EmbeddingKind {
     /// The whole text, read by an encoder.
@@ -94,9 +98,9 @@ pub enum EmbeddingKind {
 pub struct Embedding {
     /// Which model; two of one name give the same vectors.
     pub model: String,
-    /// What the model reads.
+    /// Source of the vector.
     pub kind: EmbeddingKind,
-    /// What the text means to it.
+    /// Vector of the text.
     pub vector: EmbeddingVector,
 }
 
@@ -124,7 +128,8 @@ mod tests {
         fn a_vector_survives_its_bytes_and_none_is_nearer_than_itself(
             left in prop::collection::vec(-127_i8..=127, 24), right in prop::collection::vec(any::<i8>(), 24),
         ) {
-            let (left, right) = (EmbeddingVector::new(left), EmbeddingVector::new(right));
+            let left = EmbeddingVector::new(left);
+            let right = EmbeddingVector::new(right);
             prop_assert_eq!(&EmbeddingVector::from_bytes(&left.to_bytes()), &left);
             let found = left.similarity(&right.to_bytes());
             prop_assert!((-1_001..=1_001).contains(&found));

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 pub use automaton_derive::Classified;
 
-/// Who has to act for the operation to succeed.
+/// Party that has to act for the operation to succeed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorClass {
@@ -41,7 +41,7 @@ impl ErrorClass {
         }
     }
 
-    /// Whether the same call may succeed when it is repeated unchanged.
+    /// Returns true if the same call may succeed when it is repeated unchanged.
     #[must_use]
     pub const fn is_retryable(self) -> bool {
         matches!(self, Self::Transient)

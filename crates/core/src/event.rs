@@ -24,7 +24,9 @@ use crate::time::Timestamp;
 use crate::trust::{Label, Labelled, Source};
 use crate::vitals::DistressLevel;
 
-pub use payloads::{CrashLeftovers, MetStep, ReopenedPort, SaleReport};
+pub use payloads::{
+    CrashLeftovers, MetStep, PaidRequest, ReopenedPort, RestoreEnd, SaleReport, TakenReport,
+};
 pub use report::{EventLevel, EventName, EventReport};
 pub use stamped::StampedEvent;
 
@@ -53,16 +55,16 @@ pub enum Event {
     /// The supervisor started the agent again after it died.
     #[serde(rename = "agent.restarted")]
     AgentRestarted {
-        /// How it had died.
+        /// Exit of the process, in words.
         death: String,
-        /// How often it has been started again.
+        /// Restarts so far.
         restarts: u32,
     },
     /// Somebody asked the supervisor by a signal to stop. The next one ends everything at
     /// once.
     #[serde(rename = "stop.requested")]
     StopRequested {
-        /// How long the agent may take to end by itself.
+        /// Milliseconds that the agent has to end by itself.
         within_ms: i64,
     },
     /// A process that the automaton lives from is up.
@@ -70,7 +72,7 @@ pub enum Event {
     ServiceReady {
         /// Which.
         service: Service,
-        /// Where it listens, if it listens to others than its supervisor.
+        /// Address that it listens at, if it serves others than its supervisor.
         url: Option<String>,
         /// Milliseconds until it was ready.
         took_ms: i64,
@@ -80,9 +82,9 @@ pub enum Event {
     ServiceRestarted {
         /// Which.
         service: Service,
-        /// How it had died.
+        /// Exit of the process, in words.
         death: String,
-        /// How often it has been started again.
+        /// Restarts so far.
         restarts: u32,
     },
     /// The automaton got a key of its own.
@@ -96,7 +98,7 @@ pub enum Event {
     WalletFunded {
         /// The wallet.
         address: String,
-        /// How much, in units of 10⁻⁶ USDC.
+        /// Amount, in units of 10⁻⁶ USDC.
         amount: MicroUsdc,
         /// The transaction.
         transaction: String,
@@ -126,7 +128,7 @@ pub enum Event {
         usd: u32,
         /// The price, in units of 10⁻⁶ USDC.
         amount: MicroUsdc,
-        /// Who wants it.
+        /// Address of the recipient.
         payee: String,
     },
     /// The cloud took a payment that the chain has not confirmed yet.
@@ -134,7 +136,7 @@ pub enum Event {
     TopupPending {
         /// The payment.
         payment: PaymentId,
-        /// How much, in units of 10⁻⁶ USDC.
+        /// Amount, in units of 10⁻⁶ USDC.
         amount: MicroUsdc,
     },
     /// A payment for credits is over: the chain has it.
@@ -142,7 +144,7 @@ pub enum Event {
     TopupSettled {
         /// The payment.
         payment: PaymentId,
-        /// How much, in units of 10⁻⁶ USDC.
+        /// Amount, in units of 10⁻⁶ USDC.
         amount: MicroUsdc,
         /// The transaction, where it is known.
         transaction: Option<String>,
@@ -152,20 +154,20 @@ pub enum Event {
     /// Credits were not bought, or it is not known yet whether they were.
     #[serde(rename = "topup.failed")]
     TopupFailed {
-        /// Whose fault.
+        /// Class of the error.
         kind: ErrorClass,
-        /// What failed, with its causes.
+        /// Failure with its causes.
         error: String,
-        /// What to do about it.
+        /// Remedy.
         hint: Option<String>,
     },
     /// The books of agent, signer, cloud and chain were compared.
     #[serde(rename = "books.checked")]
     BooksChecked {
-        /// What they say.
+        /// The compared books.
         #[serde(flatten)]
         books: Books,
-        /// Whether all were read and say the same.
+        /// True if all books were read and agree.
         agree: bool,
     },
     /// The model is reachable.
@@ -175,7 +177,7 @@ pub enum Event {
         model: ModelId,
         /// Tokens of its window.
         context_tokens: u32,
-        /// What a person should know about it, if anything.
+        /// Note for a person, if there is one.
         note: Option<String>,
         /// Milliseconds until it was ready.
         took_ms: i64,
@@ -195,7 +197,7 @@ pub enum Event {
     WakeStarted {
         /// The cycle.
         session: SessionId,
-        /// Why.
+        /// Causes of the wake.
         causes: Vec<WakeCause>,
     },
     /// A wake cycle ended.
@@ -203,7 +205,7 @@ pub enum Event {
     WakeEnded {
         /// The cycle.
         session: SessionId,
-        /// Why.
+        /// Reason of the stop.
         reason: StopReason,
         /// Turns it had.
         turns: u32,
@@ -214,22 +216,22 @@ pub enum Event {
     /// Sleep began.
     #[serde(rename = "sleep.started")]
     SleepStarted {
-        /// When it will end by itself; missing, when only a cause to wake ends it.
+        /// Time at which it ends by itself; missing if only an event ends it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         until: Option<Timestamp>,
-        /// How long that is.
+        /// Planned duration.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         planned_ms: Option<i64>,
-        /// Why.
+        /// Reason of the sleep.
         reason: StopReason,
     },
     /// Sleep ended.
     #[serde(rename = "sleep.ended")]
     SleepEnded {
-        /// How long it should have been; missing, when it had no end.
+        /// Planned duration; missing if it had no end.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         planned_ms: Option<i64>,
-        /// How long it was.
+        /// Actual duration.
         actual_ms: i64,
     },
     /// A message was stored in the inbox.
@@ -237,7 +239,7 @@ pub enum Event {
     MessageReceived {
         /// The message.
         message: MessageId,
-        /// What it says.
+        /// Text of the message.
         body: Labelled,
     },
     /// A message was given up after too many failures.
@@ -262,9 +264,9 @@ pub enum Event {
     MessageSent {
         /// The message.
         message: MessageId,
-        /// Who gets it.
+        /// Recipient.
         recipient: String,
-        /// What it says.
+        /// Text of the message.
         body: Labelled,
     },
     /// It hibernates: from now on, or still after a start.
@@ -272,7 +274,7 @@ pub enum Event {
     HibernationStarted {
         /// Since when.
         since: Timestamp,
-        /// Why, and what ends it.
+        /// Reason, and the events that end it.
         reason: String,
     },
     /// Its tier of survival is another one.
@@ -288,20 +290,20 @@ pub enum Event {
     /// It has too few credits to think, and waits for more.
     #[serde(rename = "broke.started")]
     BrokeStarted {
-        /// What it has.
+        /// Credits that it has.
         credits: Microcents,
-        /// How long it lives with that at least; missing, when it is dead.
+        /// Least time that it lives with these credits; missing if it is dead.
         lives_ms: Option<i64>,
-        /// Whether credits may come without anybody's help: there is USDC for them, or they
-        /// are paid for already.
+        /// True if credits may arrive without help: there is USDC to buy them, or they are paid
+        /// for already.
         can_buy: bool,
     },
     /// It asks for money, through every channel that it has.
     #[serde(rename = "plea.sent")]
     PleaSent {
-        /// How urgent it is.
+        /// Urgency.
         plea: DistressLevel,
-        /// What it says.
+        /// Text of the signal.
         text: String,
     },
     /// A rule fires: something is wrong, and the operator should know.
@@ -309,29 +311,29 @@ pub enum Event {
     AlertRaised {
         /// The rule.
         rule: AlertRule,
-        /// How much it matters.
+        /// Severity.
         severity: Severity,
-        /// What is wrong.
+        /// Description of the problem.
         message: String,
         /// Since when.
         since: Timestamp,
-        /// How often it fired since then, this time included.
+        /// Firings since then, this one included.
         times: u32,
     },
-    /// What a rule fired for is over.
+    /// The condition of an alert is over.
     #[serde(rename = "alert.cleared")]
     AlertCleared {
         /// The rule.
         rule: AlertRule,
-        /// What it had said last.
+        /// Its last message.
         message: String,
-        /// How long it held.
+        /// Time for which the condition held.
         lasted_ms: i64,
     },
     /// Metrics are served.
     #[serde(rename = "metrics.served")]
     MetricsServed {
-        /// Where they are scraped.
+        /// Address of the metrics.
         url: String,
     },
     /// An event did not reach the webhook.
@@ -339,7 +341,7 @@ pub enum Event {
     WebhookFailed {
         /// The name of the event.
         lost: String,
-        /// Why.
+        /// Failure with its causes.
         error: String,
     },
     /// The trace of a turn did not reach the collector.
@@ -347,7 +349,7 @@ pub enum Event {
     TraceLost {
         /// The turn.
         turn: String,
-        /// Why.
+        /// Failure with its causes.
         error: String,
     },
     /// A turn was opened.
@@ -391,15 +393,19 @@ pub enum Event {
         cached_tokens: u32,
         /// Tokens generated.
         completion_tokens: u32,
-        /// What it cost.
+        /// Cost of the answer.
         cost: Microcents,
-        /// Whether the tokens are an estimate, since whoever answered did not count them.
+        /// True if the tokens are an estimate because the server did not count them.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         estimated: bool,
         /// Milliseconds until the first token.
         first_token_ms: i64,
         /// Milliseconds of the whole answer.
         total_ms: i64,
+        /// The server's word for the reason that the answer ended, where the program does not
+        /// know the word. Such an answer is taken as complete.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        unknown_end: Option<String>,
         /// Tools that the grammar left out, for a weak model.
         left_out: Vec<String>,
     },
@@ -409,15 +415,15 @@ pub enum Event {
     TextSuspected {
         /// The turn that reads it.
         turn: TurnId,
-        /// How far whoever wrote it is trusted.
+        /// Trust label of the author.
         label: Label,
-        /// Who exactly.
+        /// Author of the text.
         source: Source,
-        /// How grave it looks: `medium`, `high` or `critical`.
+        /// Assessed threat: `medium`, `high` or `critical`.
         level: String,
         /// The checks that found something, by name.
         checks: Vec<String>,
-        /// Whether a notice is shown in its place.
+        /// True if a notice is shown in place of the text.
         withheld: bool,
     },
     /// The policy decided about a call.
@@ -429,7 +435,7 @@ pub enum Event {
         call: CallId,
         /// The tool.
         tool: String,
-        /// How it came out.
+        /// Outcome of the decision.
         outcome: DecisionOutcome,
         /// The code of the rule that decided, or `ALLOWED`.
         code: String,
@@ -457,11 +463,11 @@ pub enum Event {
         call: CallId,
         /// The tool.
         tool: String,
-        /// How it ended.
+        /// Final status of the call.
         status: CallStatus,
-        /// What the model is told, shortened.
+        /// Result for the model, shortened.
         result: Labelled,
-        /// How long it ran.
+        /// Duration of the call.
         duration_ms: i64,
     },
     /// A turn is in the record.
@@ -473,11 +479,11 @@ pub enum Event {
         seq: u64,
         /// Its cycle.
         session: SessionId,
-        /// What the model said.
+        /// Text of the model.
         thought: String,
         /// Calls it made.
         calls: u32,
-        /// What it cost.
+        /// Cost of the turn.
         cost: Microcents,
     },
     /// A turn failed; nothing of it will be answered again but its messages.
@@ -485,14 +491,14 @@ pub enum Event {
     TurnFailed {
         /// The turn.
         turn: TurnId,
-        /// Whose fault.
+        /// Class of the error.
         kind: ErrorClass,
-        /// What failed, with its causes.
+        /// Failure with its causes.
         error: String,
-        /// What to do about it.
+        /// Remedy.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         hint: Option<String>,
-        /// How long the next attempt waits.
+        /// Milliseconds until the next attempt.
         retry_ms: Option<i64>,
     },
     /// A payment or a call waits for the creator's approval.
@@ -506,7 +512,7 @@ pub enum Event {
         /// The call.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         call: Option<CallId>,
-        /// What it is, in one line.
+        /// Call or payment, in one line.
         summary: String,
     },
     /// Credits were given to somebody.
@@ -514,41 +520,36 @@ pub enum Event {
     CreditsTransferred {
         /// The payment.
         payment: PaymentId,
-        /// Who got them.
+        /// Recipient of the credits.
         to: String,
-        /// How much.
+        /// Amount.
         amount: Microcents,
         /// The cloud's id of the transfer.
         transfer: String,
     },
     /// A request was paid for.
     #[serde(rename = "request.paid")]
-    RequestPaid {
-        /// The payment.
-        payment: PaymentId,
-        /// Who was paid.
-        origin: String,
-        /// How much.
-        amount: MicroUsdc,
-        /// Whether the chain has confirmed it.
-        settled: bool,
-        /// The transaction, where it is named.
-        transaction: Option<String>,
-    },
+    RequestPaid(PaidRequest),
     /// Requests to a port of its machines were paid.
     #[serde(rename = "sale.settled")]
     SaleSettled(SaleReport),
     /// A port that was published before a restart is open again, with its server.
     #[serde(rename = "port.reopened")]
     PortReopened(ReopenedPort),
+    /// A snapshot of the workspace was taken.
+    #[serde(rename = "snapshot.taken")]
+    SnapshotTaken(TakenReport),
+    /// Files of the workspace were restored from a snapshot.
+    #[serde(rename = "workspace.restored")]
+    WorkspaceRestored(RestoreEnd),
     /// A payment was refused, came to nothing, or is not known to be over.
     #[serde(rename = "payment.failed")]
     PaymentFailed {
-        /// Whose fault.
+        /// Class of the error.
         kind: ErrorClass,
-        /// What failed, with its causes.
+        /// Failure with its causes.
         error: String,
-        /// What to do about it.
+        /// Remedy.
         hint: Option<String>,
     },
     /// Something a crash left behind was put in order.
@@ -559,17 +560,17 @@ pub enum Event {
     HeartbeatRan {
         /// The task.
         task: String,
-        /// Whether it did what it should.
+        /// True if the task succeeded.
         ok: bool,
         /// One sentence.
         note: String,
-        /// How long it ran.
+        /// Duration of the run.
         duration_ms: i64,
     },
     /// A tick of the heartbeat takes too long, so that no task is started.
     #[serde(rename = "heartbeat.stalled")]
     HeartbeatStalled {
-        /// How long it has taken.
+        /// Milliseconds so far.
         waited_ms: i64,
     },
     /// A step of a scripted story was met.
@@ -584,11 +585,11 @@ pub enum Event {
     /// Something failed outside a turn.
     #[serde(rename = "error.reported")]
     ErrorReported {
-        /// Whose fault.
+        /// Class of the error.
         kind: ErrorClass,
-        /// What failed, with its causes.
+        /// Failure with its causes.
         error: String,
-        /// What to do about it.
+        /// Remedy.
         hint: Option<String>,
     },
 }

@@ -8,9 +8,8 @@ use std::str::FromStr;
 
 use crate::names::Names;
 
-/// Where a fault can be injected. Each is a moment at which a crash leaves a
-/// different state behind.
-/// Its [`name`](Self::name) is what is written on a command line.
+/// Moment at which a fault can be injected. A crash at each point leaves a different state
+/// behind. Its [`name`](Self::name) is the one on the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Names)]
 #[names(rename_all = "kebab-case")]
 pub enum FaultPoint {
@@ -34,7 +33,7 @@ pub enum FaultPoint {
     CallFinished,
     /// The turn is committed; ingestion is owed.
     TurnCommitted,
-    /// What the turn owed is ingested.
+    /// The turn's debts to memory are ingested.
     TurnIngested,
     /// The decision to sleep is stored.
     SleepStored,
@@ -42,6 +41,12 @@ pub enum FaultPoint {
     TaskLeased,
     /// A heartbeat task has run; its outcome is not stored.
     TaskRan,
+    /// A published port is marked as reopening; nothing was started.
+    PortReopening,
+    /// The server of the port was started; the port is not open.
+    PortServed,
+    /// The port is open, and the outcome is stored.
+    PortReopened,
     /// A payment is written down; nothing is signed.
     PaymentProposed,
     /// The signature is there; it is not stored.
@@ -79,6 +84,9 @@ pub enum FaultPoint {
 impl FaultPoint {
     /// Every point of a turn in the agent, in order.
     pub const AGENT: [Self; 14] = Self::between(Self::MessageReceived, Self::TaskRan);
+
+    /// Every point of the reopening of a published port at a start, in order.
+    pub const PORT: [Self; 3] = Self::between(Self::PortReopening, Self::PortReopened);
 
     /// Every point of a payment in the agent, in order.
     pub const PAYMENT: [Self; 6] = Self::between(Self::PaymentProposed, Self::PaymentBooked);
@@ -118,7 +126,7 @@ impl FromStr for FaultPoint {
     }
 }
 
-/// What happens when execution reaches a fault point.
+/// Reaction to a fault point.
 pub trait Faults: Send + Sync {
     /// Called at every point. An armed implementation may end the process here.
     fn reach(&self, point: FaultPoint);

@@ -19,21 +19,21 @@ pub struct Holdings {
 /// A hibernation, and what happened in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hibernation {
-    /// When it began.
+    /// Start of the hibernation.
     pub since: Timestamp,
-    /// Why, and what ends it, in words.
+    /// Reason, and the events that end it, in words.
     pub reason: String,
     /// The least that was seen of each balance.
     pub had: Holdings,
     /// Credits that it bought itself, which may have been added since.
     pub bought: Microcents,
-    /// What others paid.
+    /// Revenue since then.
     pub revenue: Microcents,
-    /// Whether the creator wrote to it, called it or approved what it asked for.
+    /// True if the creator wrote, woke it or approved a question.
     pub called: bool,
 }
 
-/// What ends a hibernation.
+/// Event that ends a hibernation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, derive_more::Display)]
 pub enum HibernationWaker {
     /// The creator.
@@ -51,7 +51,7 @@ pub enum HibernationWaker {
 }
 
 impl Hibernation {
-    /// What ends it, if anything does, given what there is now.
+    /// Returns the event that ends the hibernation, given the current holdings.
     #[must_use]
     pub fn ended_by(&self, now: Holdings) -> Option<HibernationWaker> {
         if self.called {
@@ -97,7 +97,8 @@ mod tests {
         let check = |by: Hibernation, now: Holdings, waker: Option<HibernationWaker>| {
             assert_eq!(by.ended_by(now), waker, "{by:?} {now:?}");
         };
-        let (same, one) = (holds(3 * DOLLAR, 20_000_000), Microcents::new(1));
+        let same = holds(3 * DOLLAR, 20_000_000);
+        let one = Microcents::new(1);
         check(quiet(), same, None);
         check(quiet(), Holdings::default(), None);
         check(quiet(), holds(2 * DOLLAR, 19_000_000), None);

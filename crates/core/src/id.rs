@@ -132,6 +132,8 @@ ids! {
     TransferId = "transfer";
     /// One rented machine.
     MachineId = "machine";
+    /// One snapshot of the workspace.
+    SnapshotId = "snapshot";
 }
 
 /// The id of a rented machine as its cloud wrote it. Clouds have forms of their own, so it is

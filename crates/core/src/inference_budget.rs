@@ -9,7 +9,7 @@ use crate::time::{DAY, Span};
 /// The span of the hourly ceiling.
 const HOUR: Span = Span::from_secs(3600);
 
-/// What answers of models may cost. Nothing said is no limit.
+/// Ceilings for the cost of model calls. `None` is no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct InferenceCeilings {
     /// One answer, at its worst.
@@ -22,7 +22,7 @@ pub struct InferenceCeilings {
     pub per_day: Option<Microcents>,
 }
 
-/// What answers have cost, at their worst where more is not known.
+/// Cost of model calls so far; unknown costs count at their maximum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct InferenceSpend {
     /// In the last hour.
@@ -33,7 +33,7 @@ pub struct InferenceSpend {
     pub day: Microcents,
 }
 
-/// What a ceiling is about.
+/// Period of a ceiling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, derive_more::Display)]
 pub enum CeilingScope {
     /// One answer.
@@ -51,7 +51,7 @@ pub enum CeilingScope {
 }
 
 impl CeilingScope {
-    /// Where `automaton.json` sets it.
+    /// Returns the key in `automaton.json` that sets the ceiling.
     #[must_use]
     pub const fn key(self) -> &'static str {
         match self {
@@ -62,7 +62,7 @@ impl CeilingScope {
         }
     }
 
-    /// How long a cost counts, where time alone ends that.
+    /// Returns the time for which a cost counts, if it expires by time alone.
     #[must_use]
     pub const fn window(self) -> Option<Span> {
         match self {
@@ -81,18 +81,19 @@ impl CeilingScope {
     scope.key()
 )]
 pub struct OverCeiling {
-    /// What is passed.
+    /// Ceiling that is exceeded.
     pub scope: CeilingScope,
-    /// What answers cost in its span.
+    /// Cost of model calls in its period.
     pub spent: Microcents,
     /// The most that the next one can cost.
     pub most: Microcents,
-    /// What they may cost together.
+    /// Limit for the period.
     pub limit: Microcents,
 }
 
 impl OverCeiling {
-    /// What may have been spent for the next answer to fit; below zero when it never does.
+    /// Returns the largest spend that leaves room for the next answer; below zero if the answer
+    /// never fits.
     #[must_use]
     pub const fn room(&self) -> Microcents {
         Microcents::new(self.limit.units().saturating_sub(self.most.units()))
@@ -114,7 +115,7 @@ impl InferenceCeilings {
         all.into_iter().filter_map(|(scope, spent, limit)| Some((scope, spent, limit?)))
     }
 
-    /// Whether an answer that can cost so much fits beside what was spent.
+    /// Checks that an answer with this maximal cost fits beside the spend.
     ///
     /// # Errors
     /// The first ceiling that it would pass. What costs nothing always fits.
@@ -150,7 +151,9 @@ mod tests {
         let day = InferenceCeilings { per_day: Some(amount(100)), ..InferenceCeilings::default() };
         assert_eq!(day.fits(&spend(0, 0, 60), amount(40)), Ok(()));
         let over = day.fits(&spend(0, 0, 60), amount(41)).unwrap_err();
-        let (spent, most, limit) = (amount(60), amount(41), amount(100));
+        let spent = amount(60);
+        let most = amount(41);
+        let limit = amount(100);
         assert_eq!(over, OverCeiling { scope: CeilingScope::Day, spent, most, limit });
         assert_eq!(over.room(), amount(59));
         assert!(day.fits(&spend(0, 0, 0), amount(101)).unwrap_err().room() < Microcents::ZERO);

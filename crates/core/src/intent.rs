@@ -16,7 +16,7 @@ pub enum Intent {
     Exec {
         /// The command as the shell gets it.
         command: String,
-        /// How long it may run; 0 for one that goes on beside the turns.
+        /// Timeout in milliseconds; 0 for a background process.
         timeout_ms: i64,
     },
     /// Read a file of the workspace.
@@ -33,7 +33,7 @@ pub enum Intent {
     },
     /// Send a message.
     Message {
-        /// Who gets it, as the model wrote it.
+        /// Recipient, as the model wrote it.
         recipient: String,
         /// The size of the message.
         bytes: u64,
@@ -51,7 +51,7 @@ pub enum Intent {
     Recall,
     /// Sleep for a while.
     Sleep {
-        /// How long.
+        /// Duration.
         span: SpanMillis,
     },
     /// Look at the automaton's own state, or have it told where it is always told.
@@ -72,19 +72,19 @@ pub enum Intent {
     Schedule {
         /// The entry, as the model wrote its name.
         entry: String,
-        /// What becomes of it, in the model's words.
+        /// Description of the change, in the model's words.
         change: String,
     },
     /// Change a section of what it thinks of itself.
     ChangeSoul {
         /// The section, as the model wrote its name.
         section: String,
-        /// What it says then, in the model's words.
+        /// New content, in the model's words.
         change: String,
     },
     /// Change its genesis prompt.
     ChangeGenesis {
-        /// What it says then, in the model's words.
+        /// New content, in the model's words.
         change: String,
     },
     /// Buy credits with the wallet's money.
@@ -94,14 +94,14 @@ pub enum Intent {
     },
     /// Give credits to somebody else.
     Transfer {
-        /// Who gets them, as the model wrote it.
+        /// Recipient, as the model wrote it.
         to: String,
-        /// How many cents.
+        /// Amount in cents.
         cents: u64,
     },
     /// Ask for something on the net that may cost money.
     FetchPaid {
-        /// Where, as the model wrote it.
+        /// Address, as the model wrote it.
         url: String,
         /// The most that it may cost, in cents.
         cap_cents: u64,
@@ -110,7 +110,7 @@ pub enum Intent {
     Egress {
         /// The method; of a tunnel `CONNECT`.
         method: String,
-        /// Where, as the proxy understands it; of a tunnel no more than its origin.
+        /// Address, as the proxy reads it; of a tunnel only its origin.
         url: String,
         /// Scheme, host and port of that, in normal form.
         origin: String,
@@ -131,9 +131,9 @@ pub enum Intent {
     Publish {
         /// The port inside.
         port: u16,
-        /// What a request costs, in the model's words; empty for nothing.
+        /// Price of a request, in the model's words; empty if it is free.
         price: String,
-        /// Whether it is open then.
+        /// True if the port is open afterwards.
         open: bool,
     },
 }

@@ -10,6 +10,7 @@
 pub mod alert;
 pub mod arguments;
 pub mod books;
+mod compounds;
 pub mod egress;
 pub mod embedding;
 pub mod entropy;
@@ -31,8 +32,10 @@ pub mod origin;
 pub mod payment;
 pub mod pnl;
 pub mod record;
+pub mod search_terms;
 pub mod secret;
 pub mod service;
+pub mod snapshot;
 pub mod soul;
 pub mod state;
 pub mod stop;

@@ -19,15 +19,15 @@ use crate::trust::Labelled;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum MemoryTier {
-    /// What is being done: goals, and notes that end.
+    /// Current work: goals, and notes that expire.
     Working,
-    /// What happened, one item an event; kept whole.
+    /// Events, one item each, kept in full.
     Episodic,
-    /// What is known: facts by category and key.
+    /// Facts, by category and key.
     Semantic,
-    /// How something is done, with how often it worked.
+    /// Procedures, with their successes and failures.
     Procedural,
-    /// Who somebody is, by address.
+    /// Other parties, by address.
     Relationship,
 }
 
@@ -68,13 +68,13 @@ impl<'de> Deserialize<'de> for MemoryId {
 pub struct NewMemory {
     /// Its tier.
     pub tier: MemoryTier,
-    /// What sort of thing within the tier: the category of a fact, the class of an event,
-    /// the type of a relation.
+    /// Subtype within the tier: the category of a fact, the class of an event, the type of a
+    /// relation.
     pub kind: String,
-    /// What it is called: the key of a fact, the name of a procedure, the address of somebody.
-    /// Of one name there is one item of each kind; empty for what has none.
+    /// Name: the key of a fact, the name of a procedure, the address of a party. Each kind has at
+    /// most one item of a name; empty for an item without a name.
     pub name: String,
-    /// What is remembered, and from whom.
+    /// Text with its origin.
     pub body: Labelled,
     /// The confidence of a fact, the importance of an event or goal, the trust in somebody:
     /// 0 to 100.
@@ -86,7 +86,8 @@ pub struct NewMemory {
 }
 
 impl NewMemory {
-    /// What makes two items the same: all but when they were learned and how strong they are.
+    /// Returns a hash of everything but time and strength. Two items with the same hash are the
+    /// same.
     #[must_use]
     pub fn content_hash(&self) -> [u8; 32] {
         let mut hash = Sha256::new();
@@ -108,19 +109,19 @@ pub struct MemoryItem {
     pub id: MemoryId,
     /// Its tier.
     pub tier: MemoryTier,
-    /// What sort of thing within the tier.
+    /// Subtype within the tier.
     pub kind: String,
-    /// What it is called; empty for what has no name.
+    /// Name; empty for an item without one.
     pub name: String,
-    /// What is remembered, and from whom.
+    /// Text with its origin.
     pub body: Labelled,
     /// Confidence, importance or trust, 0 to 100.
     pub strength: u8,
-    /// How often it was met: the same words again from the same source.
+    /// Times that the same words came from the same source.
     pub seen: u32,
-    /// How often a procedure worked.
+    /// Successes of a procedure.
     pub successes: u32,
-    /// How often it did not.
+    /// Failures of a procedure.
     pub failures: u32,
     /// The turn that learned it.
     pub turn: Option<TurnId>,
@@ -128,13 +129,13 @@ pub struct MemoryItem {
     pub valid_from: Timestamp,
     /// Until when it held; none while it does.
     pub valid_to: Option<Timestamp>,
-    /// When it was last met.
+    /// Time of the latest encounter.
     pub seen_at: Timestamp,
-    /// What took its place.
+    /// Item that replaced this one.
     pub superseded_by: Option<MemoryId>,
 }
 
-/// What is looked for.
+/// A search in memory.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MemoryQuery {
     /// Only of these tiers; of all where none is named.
@@ -147,35 +148,38 @@ pub struct MemoryQuery {
     pub least_trusted: Option<crate::trust::Label>,
     /// Only what was there then.
     pub known_at: Option<Timestamp>,
-    /// What the words mean, to find by that too.
+    /// Vector of the words, to search by meaning too.
     pub embedding: Option<Embedding>,
     /// The most that come back.
     pub limit: u32,
 }
 
-/// What was found, for the ranking.
+/// Search results, as input of the ranking.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MemoryMatches {
     /// The items, best match of the index first.
     pub items: Vec<MemoryItem>,
-    /// In how many items each word of the query stands, counted up to a limit.
+    /// In how many items each word of the query stands, counted up to a limit. The forms of one
+    /// word are joined by [`FORM_MARK`](crate::search_terms::FORM_MARK).
     pub frequencies: Vec<(String, u32)>,
-    /// How many items there are.
+    /// Number of items in all.
     pub total: u64,
-    /// How similar items are to what the query means, in thousandths; empty where it has no
-    /// vector.
+    /// Similarity of items to the query, in thousandths; empty if the query has no vector.
     pub similarities: Vec<(MemoryId, i32)>,
     /// Which part of an item means the most alike, where it has several, by the number of its
     /// vector.
     pub parts: Vec<(MemoryId, u32)>,
-    /// Of what vectors these similarities are.
+    /// Source of the vectors behind these similarities.
     pub embedding_kind: EmbeddingKind,
-    /// How much of the question each item covers, where that was counted; who adds an item
-    /// afterwards has it counted anew.
+    /// What the creator said right after an item, oldest first, as pairs with the item: it may say
+    /// that something has changed, without its words.
+    pub followers: Vec<(MemoryId, MemoryItem)>,
+    /// Share of the question that each item covers, if it was counted. After an item is added, it
+    /// must be counted again.
     pub covered: Vec<u64>,
 }
 
-/// What became of something to be remembered.
+/// Outcome of storing an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StoreOutcome {
     /// There was nothing of this name.

@@ -39,8 +39,7 @@ pub const CLAIMED_PER_TURN_MAX: u32 = 10;
 /// Failures of one message itself after which it is given up.
 pub const ATTEMPTS_MAX: u32 = 3;
 
-/// Where a received message stands.
-/// Its [`name`](Self::name) is the one in the database.
+/// State of a received message. Its [`name`](Self::name) is the one in the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum InboxState {
@@ -55,8 +54,8 @@ pub enum InboxState {
 }
 
 impl InboxState {
-    /// Whether a message may go from this state to the next. One that its creator
-    /// closes before a turn has it is processed at once.
+    /// Returns true if a message may change to the next state. A message that its creator closes
+    /// before a turn claims it is processed at once.
     #[must_use]
     pub const fn may_become(self, next: Self) -> bool {
         matches!(
@@ -67,8 +66,8 @@ impl InboxState {
     }
 }
 
-/// What answered a message of the creator, which is open until then.
-/// Its [`name`](Self::name) is the one in the database.
+/// Reason for which a message of the creator is no longer open. Its [`name`](Self::name) is the
+/// one in the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum AnsweredBy {
@@ -85,11 +84,11 @@ pub enum AnsweredBy {
 pub struct ReceivedMessage {
     /// The message's id.
     pub id: MessageId,
-    /// What it says, with its origin.
+    /// Text with its origin.
     pub body: Labelled,
-    /// When it was stored.
+    /// Time at which it was stored.
     pub at: Timestamp,
-    /// How often it was claimed, this time included.
+    /// Claims so far, this one included.
     pub attempt: u32,
     /// The file of the workspace that holds it whole, where the prompt shows its ends only.
     pub file: Option<String>,

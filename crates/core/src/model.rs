@@ -35,7 +35,7 @@ impl PartialEq<str> for ModelId {
     }
 }
 
-/// What a model is asked for.
+/// Task for which a model is called.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -44,9 +44,9 @@ impl PartialEq<str> for ModelId {
 pub enum InferenceTask {
     /// The next turn of the agent
     AgentTurn,
-    /// Whether something of the heartbeat is worth waking for
+    /// Decide if a heartbeat event is worth a wake
     HeartbeatTriage,
-    /// Whether something is safe to do
+    /// Decide if an action is safe
     SafetyCheck,
     /// A short text of a long one
     Summarization,
@@ -54,36 +54,36 @@ pub enum InferenceTask {
     Planning,
 }
 
-/// How a model was chosen, as the record keeps it.
+/// Choice of a model, as the record keeps it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelChoice {
-    /// What it was asked for.
+    /// Task of the call.
     pub task: InferenceTask,
-    /// How well off the automaton was, where that was known.
+    /// Survival tier, if it was known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tier: Option<SurvivalTier>,
     /// The model that stood in the usual one's place by choice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chosen: Option<ModelId>,
-    /// What became of each model that came into question, in order.
+    /// Candidates in order, each with its outcome.
     pub steps: Vec<ChoiceStep>,
 }
 
-/// What became of one model.
+/// Outcome of one candidate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChoiceStep {
     /// The model.
     pub model: ModelId,
-    /// Who serves it.
+    /// Seller that serves it.
     pub seller: String,
-    /// What became of it.
+    /// Outcome.
     pub outcome: ChoiceOutcome,
-    /// Why, in a sentence or the end of one; empty, where it answered.
+    /// Reason, as a sentence or the end of one; empty if it answered.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub why: String,
 }
 
-/// What became of a model that came into question.
+/// Outcome of a candidate model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChoiceOutcome {

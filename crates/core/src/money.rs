@@ -166,7 +166,7 @@ impl MicroUsdc {
         self.0.checked_sub(other.0).map(Self)
     }
 
-    /// What it is worth when one USDC is one US dollar.
+    /// Returns the value at one US dollar for one USDC.
     ///
     /// # Errors
     /// [`MoneyError::Overflow`] beyond 9.2 × 10¹⁰ USDC.

@@ -94,7 +94,8 @@ mod tests {
         assert_eq!(
             names(&AlertRule::ALL),
             "balance_below_reserve, heartbeat_high_failure_rate, policy_high_deny_rate, \
-             context_near_capacity, inference_budget_warning, zero_turns_last_hour"
+             context_near_capacity, inference_budget_warning, zero_turns_last_hour, \
+             excessive_turns"
         );
         assert_eq!(names(&ModelTier::ALL), "usual, low_compute, critical");
         assert_eq!(names(&SurvivalTier::ALL), "dead, critical, low_compute, normal, high");
@@ -102,8 +103,8 @@ mod tests {
             names(&FaultPoint::ALL),
             "message-received, session-opened, turn-opened, prompt-built, thought-received, \
              judgement-stored, call-started, call-ran, call-finished, turn-committed, \
-             turn-ingested, sleep-stored, task-leased, task-ran, payment-proposed, \
-             payment-received, payment-signed, payment-submitted, payment-answered, \
+             turn-ingested, sleep-stored, task-leased, task-ran, port-reopening, port-served, \
+             port-reopened, payment-proposed, payment-received, payment-signed, payment-submitted, payment-answered, \
              payment-booked, signer-asked, signer-signed, signer-counted, signer-answered, \
              settlement-begun, settlement-submitted, settlement-broadcast, settlement-booked, \
              chain-act-done, chain-act-stored"

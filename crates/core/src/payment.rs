@@ -26,8 +26,7 @@ use crate::names::Names;
 use crate::time::Timestamp;
 use crate::trust::Label;
 
-/// Where a payment stands.
-/// Its [`name`](Self::name) is the one in the database.
+/// State of a payment. Its [`name`](Self::name) is the one in the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum PaymentState {
@@ -49,8 +48,7 @@ pub enum PaymentState {
     Expired,
 }
 
-/// What a payment is made with.
-/// Its [`name`](Self::name) is the one in the database.
+/// Means of a payment. Its [`name`](Self::name) is the one in the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum Rail {
@@ -61,7 +59,7 @@ pub enum Rail {
 }
 
 impl PaymentState {
-    /// Whether a payment on this rail may go from this state to the next.
+    /// Returns true if a payment on this rail may change to the next state.
     #[must_use]
     pub const fn may_become(self, next: Self, rail: Rail) -> bool {
         use PaymentState::{
@@ -80,21 +78,21 @@ impl PaymentState {
         }
     }
 
-    /// Whether nothing can become of it any more.
+    /// Returns true if the state is final.
     #[must_use]
     pub const fn is_over(self) -> bool {
         matches!(self, Self::Settled | Self::Failed | Self::Expired)
     }
 
-    /// Whether its amount counts towards windows: all but what came to nothing.
+    /// Returns true if the amount counts towards the windows. Failed and expired payments do not.
     #[must_use]
     pub const fn counts(self) -> bool {
         !matches!(self, Self::Failed | Self::Expired)
     }
 }
 
-/// What a payment is for; each kind has ceilings of its own.
-/// Its [`name`](Self::name) is the one in the database.
+/// Purpose of a payment. Each has ceilings of its own. Its [`name`](Self::name) is the one in the
+/// database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum Purpose {
@@ -106,7 +104,7 @@ pub enum Purpose {
     Transfer,
 }
 
-/// How much, of what.
+/// Amount with its unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Money {
     /// USDC of a wallet.
@@ -128,7 +126,7 @@ pub enum Money {
 }
 
 impl Money {
-    /// What it is made with.
+    /// Returns the rail that carries it.
     #[must_use]
     pub const fn rail(&self) -> Rail {
         match self {
@@ -137,7 +135,7 @@ impl Money {
         }
     }
 
-    /// What it is worth, USDC at its face value.
+    /// Returns its worth, with USDC at face value.
     ///
     /// # Errors
     /// [`MoneyError::Overflow`].
@@ -169,7 +167,7 @@ pub struct PaymentReason {
     pub goal: Option<String>,
     /// The least trusted label of what it follows from.
     pub label: Label,
-    /// What it is for.
+    /// Reason, in words.
     pub note: String,
 }
 
@@ -184,21 +182,21 @@ impl PaymentReason {
 /// A payment that is intended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewPayment {
-    /// What kind it is.
+    /// Purpose.
     pub purpose: Purpose,
-    /// What makes it the same again: of two equal requests at most one is open.
+    /// Key of the request: at most one of two equal requests is open.
     pub request: String,
-    /// Who asked to be paid, or keeps the ledger: an origin.
+    /// Origin that asked for the payment, or that keeps the ledger.
     pub origin: String,
-    /// Who is paid.
+    /// Address of the recipient.
     pub payee: Address,
-    /// How much.
+    /// Amount.
     pub money: Money,
-    /// Why.
+    /// Reason.
     pub why: PaymentReason,
 }
 
-/// What a signature leaves behind: enough to send the same bytes again.
+/// Everything needed to send the signed bytes again.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SignedPayment {
     /// The header that pays.
@@ -207,12 +205,12 @@ pub struct SignedPayment {
     pub value: String,
     /// The authorization's nonce.
     pub nonce: B256,
-    /// When the authorization ends to be valid.
+    /// Time at which the authorization expires.
     pub valid_before: Timestamp,
 }
 
 impl fmt::Debug for SignedPayment {
-    /// Whoever has the value can take the money, so it is not shown.
+    /// Hides the value, because its owner can take the money.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { header, nonce, valid_before, .. } = self;
         let mut shown = f.debug_struct("SignedPayment");
@@ -226,19 +224,19 @@ impl fmt::Debug for SignedPayment {
 pub struct Payment {
     /// Its id, from which the nonce is made.
     pub id: PaymentId,
-    /// What was intended.
+    /// Terms of the payment.
     pub terms: NewPayment,
-    /// Where it stands.
+    /// Current state.
     pub state: PaymentState,
-    /// What was signed.
+    /// The signed payment.
     pub signed: Option<SignedPayment>,
     /// The transaction or the transfer, where it is known.
     pub transaction: Option<String>,
-    /// Why it failed, or has to wait.
+    /// Reason of a failure or a delay.
     pub reason: Option<String>,
-    /// When it was written down.
+    /// Time of the first record.
     pub at: Timestamp,
-    /// When it last came a step further.
+    /// Time of the latest change.
     pub changed_at: Timestamp,
 }
 

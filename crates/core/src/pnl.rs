@@ -10,12 +10,11 @@ use crate::money::{MicroUsdc, Microcents, MoneyError};
 use crate::names::Names;
 use crate::time::{DAY, Timestamp};
 
-/// What bookings are put together by.
-/// Its [`name`](Self::name) is the one on the command line.
+/// Grouping of bookings. Its [`name`](Self::name) is the one on the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum PnlGrouping {
-    /// What they are about.
+    /// By category.
     Category,
     /// Their date in UTC.
     Day,
@@ -27,29 +26,27 @@ pub enum PnlGrouping {
     Service,
 }
 
-/// What was thought since the creator last called, or since the last rest for having
-/// thought too much.
+/// Model calls since the creator last called, or since the last rest that the envelope imposed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct UnattendedUsage {
     /// Answers that a model was asked for.
     pub answers: u32,
-    /// What they cost.
+    /// Their cost.
     pub cost: Microcents,
-    /// What others paid meanwhile.
+    /// Revenue in the same time.
     pub revenue: Microcents,
     /// Rests for having thought too much since the creator last called.
     pub rests: u32,
 }
 
 impl UnattendedUsage {
-    /// What an answer cost on average, in microcents.
+    /// Returns the average cost of an answer, in microcents.
     #[must_use]
     pub fn average(&self) -> i64 {
         self.cost.units() / i64::from(self.answers.max(1))
     }
 
-    /// What the answers cost beyond what others paid, in microcents; below zero when others
-    /// paid more.
+    /// Returns cost minus revenue, in microcents; below zero if the revenue is higher.
     #[must_use]
     pub const fn lost(&self) -> i64 {
         self.cost.units().saturating_sub(self.revenue.units())
@@ -59,14 +56,14 @@ impl UnattendedUsage {
 /// Sums of some bookings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Sums {
-    /// What came in.
+    /// Revenue.
     pub revenue: Microcents,
-    /// What was spent; what is not known yet counts at the most that it can be.
+    /// Cost; unknown costs count at their maximum.
     pub cost: Microcents,
 }
 
 impl Sums {
-    /// What is left.
+    /// Returns revenue minus cost.
     ///
     /// # Errors
     /// [`MoneyError::Overflow`].
@@ -79,16 +76,18 @@ impl Sums {
     /// # Errors
     /// [`MoneyError::Overflow`].
     pub fn plus(&self, other: &Self) -> Result<Self, MoneyError> {
-        let (revenue, cost) = (self.revenue.plus(other.revenue)?, self.cost.plus(other.cost)?);
+        let revenue = self.revenue.plus(other.revenue)?;
+        let cost = self.cost.plus(other.cost)?;
         Ok(Self { revenue, cost })
     }
 
-    /// What of these is not in the others.
+    /// Subtracts the sums of another value.
     ///
     /// # Errors
     /// [`MoneyError::Overflow`].
     pub fn minus(&self, other: &Self) -> Result<Self, MoneyError> {
-        let (revenue, cost) = (self.revenue.minus(other.revenue)?, self.cost.minus(other.cost)?);
+        let revenue = self.revenue.minus(other.revenue)?;
+        let cost = self.cost.minus(other.cost)?;
         Ok(Self { revenue, cost })
     }
 }
@@ -106,7 +105,7 @@ pub struct PnlLine {
     pub net: Microcents,
 }
 
-/// What was exchanged: no cost and no revenue.
+/// Exchanges of USDC for credits, which are neither cost nor revenue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct ExchangeTotals {
     /// USDC paid by purchases of credits that are settled.
@@ -120,22 +119,21 @@ pub struct ExchangeTotals {
 pub struct ProfitAndLoss {
     /// From when on bookings count.
     pub since: Timestamp,
-    /// What the lines stand for.
+    /// Meaning of the lines.
     pub by: PnlGrouping,
     /// The lines: the newest, should there be too many.
     pub lines: Vec<PnlLine>,
-    /// What older lines that are left out come to.
+    /// Sums of older lines that are left out.
     pub left_out: Option<Sums>,
     /// The sums over all bookings.
     pub total: Sums,
     /// Revenue without cost, over all bookings.
     pub net: Microcents,
-    /// What was exchanged.
+    /// Exchanges.
     pub exchanged: ExchangeTotals,
 }
 
-/// What was lost since losses count: costs without revenue, below zero where more came
-/// in than was spent.
+/// Losses since losses count: cost minus revenue, below zero if the revenue is higher.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Losses {
     /// In the last 24 hours.

@@ -13,8 +13,8 @@ use crate::time::{Span, Timestamp};
 use crate::tool::ToolName;
 use crate::trust::{Label, Labelled};
 
-/// Where a call stands. A crash can stop it at any of these.
-/// Its [`name`](Self::name) is the one in the database.
+/// State of a call. A crash can stop it in any of these. Its [`name`](Self::name) is the one in
+/// the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum CallStatus {
@@ -39,7 +39,7 @@ pub enum CallStatus {
 }
 
 impl CallStatus {
-    /// Whether the call can change no more.
+    /// Returns true if the state is final.
     #[must_use]
     pub const fn is_final(self) -> bool {
         !matches!(self, Self::Planned | Self::Started)
@@ -55,16 +55,88 @@ pub struct CallRecord {
     pub tool: String,
     /// The arguments as JSON text, as the model wrote them.
     pub arguments: String,
-    /// Where the call stands.
+    /// Current state.
     pub status: CallStatus,
-    /// What the model is told of it, with its origin. Present when final.
+    /// Result for the model, with its origin. Present when final.
     pub result: Option<Labelled>,
-    /// How long it ran, when it ran.
+    /// Duration, if the call ran.
     pub duration: Option<SpanMillis>,
+    /// The exit code of the command that it ran to its end, if it ran one.
+    #[serde(skip)]
+    pub exit_code: Option<i32>,
 }
 
-/// Where a turn stands.
-/// Its [`name`](Self::name) is the one in the database.
+/// A call that has come to its end: it ran, or it never will.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FinishedCall {
+    /// Our own id.
+    pub id: CallId,
+    /// Its number in its turn, from 1.
+    pub place: u32,
+    /// The tool; where it is not known, as the model named it.
+    pub tool: String,
+    /// The arguments as JSON text, as the model wrote them.
+    pub arguments: String,
+    /// The status in which it ended; always final.
+    pub status: CallStatus,
+    /// The result that the model is told, with its origin.
+    pub result: Labelled,
+    /// The time that it ran; zero where it did not run.
+    pub duration: Span,
+    /// The exit code of the command that it ran to its end, if it ran one.
+    pub exit_code: Option<i32>,
+    /// The sleep that it asks for, if it does.
+    pub sleep: Option<SleepRequest>,
+    /// True if the runtime failed inside it, so that no later call of the turn may start.
+    pub fatal: bool,
+}
+
+impl FinishedCall {
+    /// Returns the end that the runtime gives a call without a run, with its reason. The place, the
+    /// tool and the arguments, which the record has already, are left empty.
+    #[must_use]
+    pub fn by_runtime(id: CallId, status: CallStatus, reason: impl Into<String>) -> Self {
+        Self {
+            id,
+            place: 0,
+            tool: String::new(),
+            arguments: String::new(),
+            status,
+            result: Labelled::new(Label::Own, "runtime", reason),
+            duration: Span::ZERO,
+            exit_code: None,
+            sleep: None,
+            fatal: false,
+        }
+    }
+}
+
+impl From<&CallRecord> for FinishedCall {
+    /// Reads the end of a call from the record, which keeps neither its place nor its sleep.
+    fn from(call: &CallRecord) -> Self {
+        let CallRecord { id, tool, arguments, status, result, duration, exit_code } = call;
+        let ended = Self::by_runtime(*id, *status, "");
+        Self {
+            tool: tool.clone(),
+            arguments: arguments.clone(),
+            result: result.clone().unwrap_or_else(|| ended.result.clone()),
+            duration: duration.map_or(Span::ZERO, SpanMillis::span),
+            exit_code: *exit_code,
+            ..ended
+        }
+    }
+}
+
+/// A wish to sleep.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SleepRequest {
+    /// The length of the sleep.
+    pub span: Span,
+    /// The model's own words on why, for its next prompt.
+    pub note: Option<String>,
+}
+
+/// State of a turn. Its [`name`](Self::name) is the one in the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum TurnStatus {
@@ -78,8 +150,8 @@ pub enum TurnStatus {
     Abandoned,
 }
 
-/// Whose authority a call has, by the least trusted text that it may go back to.
-/// Its [`name`](Self::name) is the one in the database.
+/// Authority of a call, by the least trusted text that it may go back to. Its
+/// [`name`](Self::name) is the one in the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum Authority {
@@ -108,7 +180,7 @@ impl Authority {
 /// One text that a turn answers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TurnInput {
-    /// What it says, with its origin.
+    /// Text with its origin.
     #[serde(flatten)]
     pub said: Labelled,
     /// The message of the inbox that says it; missing, where it is the runtime's.
@@ -140,23 +212,23 @@ pub struct TurnRecord {
     pub seq: u64,
     /// The wake cycle it belongs to.
     pub session: SessionId,
-    /// Where it stands.
+    /// Current state.
     pub status: TurnStatus,
-    /// What it answered, each with its origin; empty when it went on by itself.
+    /// Texts that it answers, each with its origin; empty if it continues by itself.
     pub inputs: Vec<TurnInput>,
-    /// What the model said.
+    /// Text of the model.
     pub thought: String,
-    /// What it did, in order.
+    /// Calls, in order.
     pub calls: Vec<CallRecord>,
-    /// What it used; absent until the model was heard.
+    /// Usage of the model; absent until it answered.
     pub usage: Option<Usage>,
-    /// When it was opened.
+    /// Time at which it was opened.
     pub opened_at: Timestamp,
-    /// When it was committed.
+    /// Time at which it was committed.
     pub committed_at: Option<Timestamp>,
 }
 
-/// What turns came to, in a model's words.
+/// Summary of several turns, in a model's words.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionSummary {
     /// The number of the first turn that is in it.
@@ -169,7 +241,7 @@ pub struct SessionSummary {
     pub text: String,
 }
 
-/// What one answer of a model used.
+/// Usage of one answer of a model.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Usage {
     /// The model that answered.
@@ -180,28 +252,32 @@ pub struct Usage {
     pub cached_tokens: u32,
     /// Tokens generated.
     pub completion_tokens: u32,
-    /// What it cost.
+    /// Cost of the answer.
     pub cost: Microcents,
-    /// Whether the tokens are an estimate, since whoever answered did not count them.
+    /// True if the tokens are an estimate because the server did not count them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub estimated: bool,
     /// Milliseconds until the first token came.
     pub first_token_ms: i64,
     /// Milliseconds of the whole answer.
     pub total_ms: i64,
+    /// The server's word for the reason that the answer ended, where the program does not know
+    /// the word. Such an answer is taken as complete.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unknown_end: Option<String>,
 }
 
-/// Why a wake cycle began.
+/// Cause of a wake cycle.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WakeCause {
-    /// What kind of cause it is.
+    /// Kind of cause.
     pub source: WakeSource,
     /// The particulars, with their origin.
     pub reason: Labelled,
 }
 
 impl WakeCause {
-    /// Whether the creator calls.
+    /// Returns true if the creator caused it.
     #[must_use]
     pub fn is_creators(&self) -> bool {
         self.source == WakeSource::Manual || self.reason.label == Label::Creator
@@ -229,7 +305,7 @@ pub enum WakeSource {
     Recovery,
 }
 
-/// What ends a sleep before its time.
+/// Events that may end a sleep before its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SleepInterrupt {
     /// Every cause to wake.
@@ -244,8 +320,8 @@ pub enum SleepInterrupt {
     Creator,
 }
 
-/// Why a wake cycle ended. Stated in the log, the record and the next prompt.
-/// Its [`name`](Self::name) is the one in the database.
+/// Reason for the end of a wake cycle, shown in the log, the record and the next prompt. Its
+/// [`name`](Self::name) is the one in the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum StopReason {
@@ -282,7 +358,7 @@ pub enum StopReason {
 }
 
 impl StopReason {
-    /// What may end the sleep after it before its time.
+    /// Returns the events that may end the following sleep before its time.
     #[must_use]
     pub const fn roused_by(self) -> SleepInterrupt {
         match self {
@@ -325,8 +401,8 @@ impl StopReason {
     }
 }
 
-/// How a decision of the policy came out. The greatest of several holds.
-/// Its [`name`](Self::name) is the one in the database.
+/// Outcome of a decision of the policy. Of several outcomes the greatest holds. Its
+/// [`name`](Self::name) is the one in the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum DecisionOutcome {
@@ -341,16 +417,16 @@ pub enum DecisionOutcome {
 /// The sleep that the automaton is in, or will be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SleepState {
-    /// When it began.
+    /// Start of the sleep.
     pub since: Timestamp,
-    /// When it ends by itself; nothing, when only a cause to wake ends it.
+    /// Time at which it ends by itself; `None` if only an event ends it.
     pub until: Option<Timestamp>,
-    /// Why it began.
+    /// Reason of the sleep.
     pub reason: StopReason,
 }
 
 impl SleepState {
-    /// What is left of it; nothing, when it does not end by itself.
+    /// Returns the time that is left; `None` if the sleep does not end by itself.
     #[must_use]
     pub fn left(&self, now: Timestamp) -> Option<Span> {
         self.until.map(|until| until.since(now))

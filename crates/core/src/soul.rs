@@ -14,23 +14,23 @@ use crate::time::Timestamp;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum SoulSection {
-    /// What it is there for.
+    /// Purpose.
     CorePurpose,
-    /// What it holds dear.
+    /// Values.
     Values,
-    /// How it behaves.
+    /// Behaviour towards others and in its work.
     BehavioralGuidelines,
-    /// How it is.
+    /// Character.
     Personality,
-    /// What it will not do.
+    /// Things that it will not do.
     Boundaries,
-    /// How it means to reach its purpose.
+    /// Plan to reach its purpose.
     Strategy,
-    /// What it can do.
+    /// Abilities.
     Capabilities,
     /// Whom it knows.
     Relationships,
-    /// How it deals with money.
+    /// Habits with money.
     FinancialCharacter,
 }
 
@@ -51,14 +51,15 @@ impl SoulSection {
         }
     }
 
-    /// Whether it says what it is for, which the creator may want to be asked about.
+    /// Returns true if the section states a purpose. The creator may want to approve changes to
+    /// it.
     #[must_use]
     pub const fn is_purpose(self) -> bool {
         matches!(self, Self::CorePurpose | Self::Values | Self::Boundaries)
     }
 }
 
-/// What stands in a section.
+/// Content of a section.
 pub enum SectionText<'a> {
     /// One text.
     Whole(&'a str),
@@ -91,27 +92,27 @@ macro_rules! place {
     };
 }
 
-/// What the automaton thinks of itself.
+/// The automaton's idea of itself.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Soul {
-    /// What it is there for.
+    /// Purpose.
     pub core_purpose: String,
-    /// What it holds dear.
+    /// Values.
     pub values: Vec<String>,
-    /// How it behaves.
+    /// Behaviour towards others and in its work.
     pub behavioral_guidelines: Vec<String>,
-    /// How it is.
+    /// Character.
     pub personality: String,
-    /// What it will not do.
+    /// Things that it will not do.
     pub boundaries: Vec<String>,
-    /// How it means to reach its purpose.
+    /// Plan to reach its purpose.
     pub strategy: String,
-    /// What it can do.
+    /// Abilities.
     pub capabilities: String,
     /// Whom it knows.
     pub relationships: String,
-    /// How it deals with money.
+    /// Habits with money.
     pub financial_character: String,
     /// Its genesis prompt, as it reads now.
     pub genesis: String,
@@ -120,7 +121,7 @@ pub struct Soul {
 }
 
 impl Soul {
-    /// What one begins with whose creator has given it this purpose.
+    /// Creates the first soul of an automaton with this genesis prompt.
     #[must_use]
     pub fn of_genesis(genesis: &str) -> Self {
         let genesis = in_lines(genesis);
@@ -140,7 +141,7 @@ impl Soul {
         }
     }
 
-    /// What stands in a section.
+    /// Returns the content of a section.
     #[must_use]
     pub fn section(&self, section: SoulSection) -> SectionText<'_> {
         place!(SectionText, section, (&), self)
@@ -158,8 +159,7 @@ pub fn in_lines(text: &str) -> String {
     text.replace("\r\n", "\n").replace('\r', "\n").trim().to_owned()
 }
 
-/// Who has changed a soul.
-/// Its [`name`](Self::name) is the one in the database.
+/// Author of a change to a soul. Its [`name`](Self::name) is the one in the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum SoulSource {
@@ -169,7 +169,7 @@ pub enum SoulSource {
     Human,
     /// Its birth.
     Genesis,
-    /// What it saw of itself.
+    /// The hourly reflection.
     Reflection,
 }
 
@@ -180,9 +180,9 @@ pub struct SoulChange {
     pub soul: Soul,
     /// The version that it was made of; 0 where there is none.
     pub from: u32,
-    /// Who changes it.
+    /// Author of the change.
     pub source: SoulSource,
-    /// Why.
+    /// Reason of the change.
     pub reason: String,
     /// The approval under which it is changed, if the creator was asked.
     pub approved_by: Option<String>,
@@ -195,13 +195,13 @@ pub struct SoulVersion {
     pub version: u32,
     /// All of it; missing where only its hash is kept.
     pub soul: Option<Soul>,
-    /// Who made it.
+    /// Author of the version.
     pub source: SoulSource,
-    /// Why.
+    /// Reason of the version.
     pub reason: String,
     /// The approval under which it was made.
     pub approved_by: Option<String>,
-    /// When.
+    /// Time of the version.
     pub at: Timestamp,
     /// Its hash, over everything here and the hash of the version before, in hexadecimal digits.
     pub hash: String,

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::names::Names;
 
-/// What an automaton is doing.
+/// State of an automaton.
 // Its `name` is the one in the database and on the wire.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
@@ -46,7 +46,7 @@ pub enum AgentState {
 }
 
 impl AgentState {
-    /// Whether the transition is legal. Staying is no transition.
+    /// Returns true if the transition is legal. Staying in a state is no transition.
     #[must_use]
     pub const fn may_become(self, next: Self) -> bool {
         use AgentState::{
@@ -65,7 +65,7 @@ impl AgentState {
         }
     }
 
-    /// Whether turns may run in this state.
+    /// Returns true if turns may run in this state.
     #[must_use]
     pub const fn is_awake(self) -> bool {
         matches!(self, Self::Waking | Self::Running | Self::LowCompute | Self::Critical)

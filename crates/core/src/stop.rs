@@ -10,23 +10,23 @@ use crate::inference_budget::CeilingScope;
 use crate::money::Microcents;
 use crate::record::StopReason;
 
-/// How a wake ended.
+/// End of a wake.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WakeEnd {
-    /// Why.
+    /// Reason of the stop.
     pub reason: StopReason,
     /// Turns it had.
     pub turns: u32,
-    /// What it had used up, where that is what ended it.
+    /// The exhausted limit, if that ended it.
     pub used_up: Option<ExhaustedLimit>,
-    /// What answers cost in the last 24 hours, and what they may cost; nothing, where the
-    /// model costs nothing or there is no such limit.
+    /// Cost of model calls in the last 24 hours, and its ceiling; `None` if the model costs
+    /// nothing or there is no ceiling.
     pub day: Option<(Microcents, Microcents)>,
-    /// What failed last, or which loss it was.
+    /// Last failure, or the loss that was reached.
     pub why: Option<String>,
 }
 
-/// What a wake used up.
+/// A limit that a wake exhausted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, derive_more::Display)]
 pub enum ExhaustedLimit {
     /// So many turns.
@@ -35,10 +35,10 @@ pub enum ExhaustedLimit {
     /// Answers since the creator last called, and how many there may be.
     #[display("{_0} of {_1} answers used since you last called it")]
     Answers(u32, u32),
-    /// What they cost, and may cost.
+    /// Cost, and its ceiling.
     #[display("{_0} of {_1} used since you last called it")]
     Cost(Microcents, Microcents),
-    /// What answers cost in the span of a ceiling, and may cost.
+    /// Cost in the period of a ceiling, and the ceiling.
     #[display("{_1} of {_2} used {_0}")]
     Ceiling(CeilingScope, Microcents, Microcents),
 }
@@ -57,7 +57,7 @@ impl ExhaustedLimit {
 }
 
 impl WakeEnd {
-    /// Whether it ended as a wake should: the model said its last word, chose to sleep, or
+    /// Returns true if the end is a normal one: the model said its last word, chose to sleep, or
     /// the process was to end.
     #[must_use]
     pub const fn is_usual(&self) -> bool {
@@ -65,7 +65,7 @@ impl WakeEnd {
         matches!(self.reason, Asked | Said | TurnsUsed | Interrupted | Shutdown | Crash)
     }
 
-    /// Whether it is the creator's to mend, whoever caused the wake.
+    /// Returns true if the creator has to mend the reason, whatever caused the wake.
     #[must_use]
     pub const fn is_creators_to_mend(&self) -> bool {
         use StopReason::{Blocked, Idle, Repetition};
@@ -74,7 +74,7 @@ impl WakeEnd {
 }
 
 impl fmt::Display for WakeEnd {
-    /// What happened, the command, the key, and where the day's budget stands.
+    /// Writes the event, the command, the key, and the state of the day's budget.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let turns = self.turns;
         let why = self.why.as_deref().unwrap_or_default();
@@ -147,12 +147,12 @@ impl fmt::Display for WakeEnd {
 }
 
 impl WakeEnd {
-    /// Whether the day's budget is what is used up.
+    /// Returns true if the day's budget is exhausted.
     const fn says_day(&self) -> bool {
         matches!(self.used_up, Some(ExhaustedLimit::Ceiling(CeilingScope::Day, ..)))
     }
 
-    /// Where the day's budget stands, unless that was said.
+    /// Writes the state of the day's budget, unless it was written already.
     fn budget(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.day {
             Some((spent, of)) if !self.says_day() => {
@@ -183,7 +183,8 @@ mod tests {
              `wakeEnvelope.answers` in automaton.json raises it. Thinking cost $0.23 of $20.00 in \
              24 hours."
         );
-        let (spent, of) = (Microcents::new(24 * CENT), Microcents::new(25 * CENT));
+        let spent = Microcents::new(24 * CENT);
+        let of = Microcents::new(25 * CENT);
         let text = end(StopReason::Envelope, Some(ExhaustedLimit::Cost(spent, of))).to_string();
         assert!(text.contains("$0.24 of $0.25") && text.contains("`wakeEnvelope.cents`"), "{text}");
         let text = end(StopReason::TurnLimit, Some(ExhaustedLimit::Turns(25))).to_string();

@@ -1,23 +1,23 @@
-//! Pure: the words of a text by which it is found again.
+//! Pure: the words of a text without their English endings, of which vectors are made.
 //!
-//! Whatever is indexed and whatever is asked goes through [`terms`], so that both sides
-//! agree. It must never fail on any text, and gives the same words on every machine.
+//! [`crate::search_terms`] makes of them what is indexed and looked up. It must never fail on any
+//! text, and gives the same words on every machine.
 
-use std::collections::BTreeSet;
-
-/// Where scripts begin that put no space between words: CJK and what follows it.
-const FIRST_UNSPACED: char = '\u{2e80}';
+/// First character of the scripts without spaces between words: CJK and later ones.
+pub(crate) const FIRST_UNSPACED: char = '\u{2e80}';
 
 /// Longest word that is kept, in characters; a longer one is cut.
 const WORD_CHARS_MAX: usize = 40;
-
-/// Words that say nothing about what a text is about.
-const STOP_WORDS: &str = include_str!("stop_words.txt");
 
 /// The words of a text in their order: letters and digits in lower case, without the endings of
 /// English. Where a script puts no space between words each character is one, and each pair.
 #[must_use]
 pub fn terms(text: &str) -> Vec<String> {
+    split(text, stem)
+}
+
+/// Splits a text into its words, and gives each the form that both sides of a search share.
+pub(crate) fn split(text: &str, form: impl Fn(&str) -> String) -> Vec<String> {
     let lower = text.to_lowercase();
     let mut words = Vec::new();
     for run in lower.split(|c: char| !c.is_alphanumeric()).filter(|run| !run.is_empty()) {
@@ -30,60 +30,22 @@ pub fn terms(text: &str) -> Vec<String> {
                 continue;
             }
             if !word.is_empty() {
-                words.push(stem(&std::mem::take(&mut word)));
+                words.push(form(&std::mem::take(&mut word)));
             }
             words.push(c.to_string());
             words.extend(before.map(|before| format!("{before}{c}")));
             before = Some(c);
         }
         if !word.is_empty() {
-            words.push(stem(&word));
+            words.push(form(&word));
         }
     }
     words
 }
 
-/// The words of a question that say what it is about, each once, in their order. All of them
-/// where none does.
-#[must_use]
-pub fn asked_terms(text: &str, most: usize) -> Vec<String> {
-    let mut seen = BTreeSet::new();
-    let all: Vec<String> = terms(text).into_iter().filter(|w| seen.insert(w.clone())).collect();
-    let empty: BTreeSet<String> = STOP_WORDS.split_whitespace().map(stem).collect();
-    let telling: Vec<String> = all.iter().filter(|word| !empty.contains(*word)).cloned().collect();
-    let mut kept = if telling.is_empty() { all } else { telling };
-    kept.truncate(most);
-    kept
-}
-
-/// Which of these words stand in a text, by their places in the list: those that [`terms`] would
-/// give of it, without making all of them.
-#[must_use]
-pub fn found_terms(text: &str, asked: &[&str]) -> Vec<usize> {
-    // Whatever becomes this word begins with all of it but its last letter.
-    let begins = |word: &str| word.char_indices().next_back().map_or(0, |(at, _)| at);
-    let begins: Vec<&str> = asked.iter().map(|word| &word[..begins(word)]).collect();
-    let mut found = vec![false; asked.len()];
-    let lower = text.to_lowercase();
-    for run in lower.split(|c: char| !c.is_alphanumeric()).filter(|run| !run.is_empty()) {
-        // Few texts have both scripts in one run.
-        let may_be = match run.chars().all(|c| c < FIRST_UNSPACED) {
-            true => begins.iter().any(|begin| run.starts_with(begin)),
-            false => true,
-        };
-        if may_be {
-            for word in terms(run) {
-                let places = asked.iter().enumerate().filter(|(_, asked)| **asked == word);
-                places.for_each(|(place, _)| found[place] = true);
-            }
-        }
-    }
-    (0..asked.len()).filter(|place| found[*place]).collect()
-}
-
 /// A word without the commonest endings of English. Both sides of a comparison lose the same,
 /// so that a wrong cut costs precision and never a find.
-fn stem(word: &str) -> String {
+pub(crate) fn stem(word: &str) -> String {
     let word: String = word.chars().take(WORD_CHARS_MAX).collect();
     if !word.is_ascii() || word.bytes().any(|b| b.is_ascii_digit()) {
         return word;
@@ -109,6 +71,8 @@ fn stem(word: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
     use proptest::prelude::*;
 
@@ -132,32 +96,7 @@ mod tests {
         assert_eq!(terms("東京都x"), ["東", "京", "東京", "都", "京都", "x"]);
     }
 
-    #[test]
-    fn a_question_is_what_it_is_about() {
-        assert_eq!(
-            asked_terms("Where do we deploy the weather API to?", 9),
-            ["deploy", "weather", "api"]
-        );
-        assert_eq!(asked_terms("what is the", 9), ["what", "is", "the"]);
-        assert_eq!(asked_terms("apples apples pears", 1), ["appl"]);
-    }
-
     proptest! {
-        #[test]
-        fn what_is_found_is_what_the_text_has(
-            text in ".{0,60}|([a-z]{0,6}(ing|ed|s|ly|ies|e|nned)? ){0,9}|(東|京|a|é| ){0,12}",
-            others in prop::collection::vec("[a-z]{1,5}|東|京|東京|é", 0..6),
-        ) {
-            let mut asked: Vec<String> = terms(&text).into_iter().chain(others).collect();
-            asked.sort();
-            asked.dedup();
-            let asked: Vec<&str> = asked.iter().map(String::as_str).collect();
-            let has = terms(&text);
-            let wanted: Vec<usize> =
-                (0..asked.len()).filter(|at| has.iter().any(|word| word == asked[*at])).collect();
-            prop_assert_eq!(found_terms(&text, &asked), wanted);
-        }
-
         #[test]
         fn no_text_breaks_it_and_no_word_is_empty(text in ".{0,60}|[a-z]{0,12}(ing|ed|s|ly|ies){0,3}") {
             prop_assert!(terms(&text).iter().all(|word| !word.is_empty() && !word.contains(' ')));

@@ -12,7 +12,7 @@ use crate::names::Names;
 use crate::record::{StopReason, WakeCause, WakeSource};
 use crate::trust::Label;
 
-/// How well off the automaton is.
+/// Survival tier, by the credit balance.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -39,8 +39,7 @@ const TABLE: [(SurvivalTier, i64); 4] = [
     (SurvivalTier::Critical, -1),
 ];
 
-/// What a model of an automaton is for, dearest first.
-/// Its [`name`](Self::name) is the one that rules of the router have.
+/// Role of a model, dearest first. Its [`name`](Self::name) is the one in the router's rules.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, Names,
 )]
@@ -63,19 +62,20 @@ impl SurvivalTier {
         TABLE.iter().find(|(_, above)| cents > *above).map_or(Self::Dead, |(tier, _)| *tier)
     }
 
-    /// Whether the automaton has to mind what it spends.
+    /// Returns true if the automaton has to save money.
     #[must_use]
     pub const fn is_poor(self) -> bool {
         matches!(self, Self::Dead | Self::Critical | Self::LowCompute)
     }
 
-    /// Whether the last credits are only for what keeps it alive.
+    /// Returns true if credits are reserved for calls that keep it alive.
     #[must_use]
     pub const fn is_last(self) -> bool {
         matches!(self, Self::Critical | Self::Dead)
     }
 
-    /// Whether the automaton wakes for something now; if not, it waits for a better tier.
+    /// Returns true if the cause wakes the automaton in this tier. If not, it waits for a better
+    /// tier.
     #[must_use]
     pub fn wakes_for(self, cause: &WakeCause) -> bool {
         let vital = match cause.source {
@@ -88,14 +88,15 @@ impl SurvivalTier {
         vital || !self.is_last()
     }
 
-    /// Whether a sleep ends when its time is over: in the end only one that it chose, and
-    /// no rest that a limit made.
+    /// Returns true if a sleep ends when its time is over. In the last tiers only a sleep that it
+    /// chose does.
     #[must_use]
     pub fn ends_by_time(self, sleep: StopReason) -> bool {
         sleep == StopReason::Asked || !self.is_last()
     }
 
-    /// Whose messages it answers now, where those of others wait.
+    /// Returns the label of the only messages that it answers in this tier; `None` if it answers
+    /// all.
     #[must_use]
     pub const fn answers_only(self) -> Option<Label> {
         if self.is_last() { Some(Label::Creator) } else { None }

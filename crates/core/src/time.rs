@@ -56,10 +56,13 @@ impl Timestamp {
 impl fmt::Display for Timestamp {
     /// ISO 8601 in UTC with milliseconds, `2026-02-19T14:03:22.123Z`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (days, millis) = (self.0.div_euclid(86_400_000), self.0.rem_euclid(86_400_000));
+        let days = self.0.div_euclid(86_400_000);
+        let millis = self.0.rem_euclid(86_400_000);
         let (year, month, day) = civil_from_days(days);
-        let (hour, minute) = (millis / 3_600_000, millis / 60_000 % 60);
-        let (second, milli) = (millis / 1000 % 60, millis % 1000);
+        let hour = millis / 3_600_000;
+        let minute = millis / 60_000 % 60;
+        let second = millis / 1000 % 60;
+        let milli = millis % 1000;
         write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{milli:03}Z")
     }
 }
@@ -86,7 +89,8 @@ const fn civil_from_days(days: i64) -> (i64, i64, i64) {
 #[must_use]
 pub fn days_from_civil(year: i64, month: i64, day: i64) -> Option<i64> {
     let from_march = if month <= 2 { year - 1 } else { year };
-    let (era, of_era) = (from_march.div_euclid(400), from_march.rem_euclid(400));
+    let era = from_march.div_euclid(400);
+    let of_era = from_march.rem_euclid(400);
     let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
     let days = era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + day_of_year - 719_468;
     // One that there is not, such as the 30th of February, is the day of another date.
@@ -201,7 +205,8 @@ mod tests {
 
     #[test]
     fn a_clock_that_went_backwards_gives_no_negative_span() {
-        let (early, late) = (Timestamp::from_millis(5), Timestamp::from_millis(9));
+        let early = Timestamp::from_millis(5);
+        let late = Timestamp::from_millis(9);
         assert_eq!(late.since(early), Span::from_millis(4));
         assert_eq!(early.since(late), Span::ZERO);
     }

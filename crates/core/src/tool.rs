@@ -13,12 +13,12 @@ use sha2::{Digest, Sha256};
 
 use crate::names::Names;
 
-/// The name of a tool: 1 to 64 characters of `a-z`, `0-9` and `_`.
+/// The name of a tool: 1 to 64 characters of `a-z`, `0-9` and `_`. A copy costs no allocation.
 #[derive(
     Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, derive_more::Display,
 )]
 #[serde(try_from = "String", into = "String")]
-pub struct ToolName(String);
+pub struct ToolName(Arc<str>);
 
 impl ToolName {
     /// The name as text.
@@ -30,7 +30,7 @@ impl ToolName {
 
 impl From<ToolName> for String {
     fn from(name: ToolName) -> Self {
-        name.0
+        name.0.as_ref().to_owned()
     }
 }
 
@@ -45,7 +45,7 @@ impl FromStr for ToolName {
     fn from_str(text: &str) -> Result<Self, ToolNameError> {
         let legal = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_';
         if (1..=64).contains(&text.len()) && text.bytes().all(legal) {
-            Ok(Self(text.to_owned()))
+            Ok(Self(text.into()))
         } else {
             Err(ToolNameError(text.chars().take(64).filter(|c| !c.is_control()).collect()))
         }
@@ -78,8 +78,8 @@ pub enum ToolCategory {
     SelfMod,
 }
 
-/// How much harm a tool can do in the wrong hands.
-/// Its [`name`](Self::name) is the one in the database.
+/// Harm that a tool can do in the wrong hands. Its [`name`](Self::name) is the one in the
+/// database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum Risk {
@@ -93,8 +93,8 @@ pub enum Risk {
     Forbidden,
 }
 
-/// Whether a call changes anything. A turn that only observes is idle.
-/// Its [`name`](Self::name) is the one in the database.
+/// Effect of a call. A turn that only observes is idle. Its [`name`](Self::name) is the one in
+/// the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
@@ -104,18 +104,18 @@ pub enum Effect {
     Mutates,
 }
 
-/// What a tool is, for the model, the policy and the record.
+/// Description of a tool, for the model, the policy and the record.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ToolSpec {
     /// The tool's name.
     pub name: ToolName,
-    /// What it does, in one or two sentences that the model reads.
+    /// Description for the model, in one or two sentences.
     pub description: Cow<'static, str>,
     /// The family it belongs to.
     pub category: ToolCategory,
-    /// How much harm it can do.
+    /// Harm that it can do.
     pub risk: Risk,
-    /// Whether a call changes anything.
+    /// Effect of a call.
     pub effect: Effect,
     /// JSON Schema of the arguments: an object schema without references.
     pub parameters: ToolSchema,

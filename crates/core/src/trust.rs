@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use crate::names::Names;
 use crate::text::visible;
 
-/// Who wrote a text, most trusted first.
-/// Its [`name`](Self::name) is the one in the database and on the wire.
+/// Author of a text, most trusted first. Its [`name`](Self::name) is the one in the database and
+/// on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum Label {
@@ -67,7 +67,7 @@ impl Source {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Labelled {
-    /// Who wrote it.
+    /// Author.
     pub label: Label,
     /// The particular sender.
     pub source: Source,
@@ -80,6 +80,23 @@ impl Labelled {
     #[must_use]
     pub fn new(label: Label, source: &str, text: impl Into<String>) -> Self {
         Self { label, source: Source::new(source), text: text.into() }
+    }
+
+    /// Returns the words by which a text is found that somebody else wrote: who it was, and of
+    /// which kind. Of the creator and of the automaton itself there is too much for that to say
+    /// anything, but for a name.
+    #[must_use]
+    pub fn origin_words(&self) -> String {
+        let kind = match self.label {
+            Label::Creator | Label::Own => "",
+            Label::Tool => "tool",
+            Label::Peer => "agent peer",
+            Label::Web => "web page site",
+        };
+        match self.source.as_str() {
+            "creator" | "agent" => kind.to_owned(),
+            source => format!("{source} {kind}"),
+        }
     }
 }
 

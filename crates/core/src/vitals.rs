@@ -11,13 +11,13 @@ use crate::names::Names;
 use crate::tier::SurvivalTier;
 use crate::time::{Span, Timestamp};
 
-/// How long one is broke before one dies of it.
+/// Time without money for a call after which an automaton is dead.
 pub const GRACE: Span = Span::from_secs(3600);
 
 /// The most that counts towards that hour from one reading to the next.
 const APART_MAX: Span = Span::from_secs(600);
 
-/// How long a choice to live cheaply lasts at most: a day.
+/// Longest time for which a chosen low-compute mode lasts: a day.
 const THRIFT_LASTS: Span = Span::from_secs(24 * 3600);
 
 /// A choice to live cheaply. It ends with a better tier, with a day, or when the creator
@@ -31,7 +31,8 @@ pub struct LowComputeChoice {
 }
 
 impl LowComputeChoice {
-    /// Whether it lasts at some time; a clock that was set by a day ends it, either way.
+    /// Returns true if the mode lasts at a time. A clock that was set by a day, forward or back,
+    /// ends it.
     fn lasts(self, now: Timestamp) -> bool {
         now.since(self.since) < THRIFT_LASTS && self.since.since(now) < THRIFT_LASTS
     }
@@ -40,37 +41,37 @@ impl LowComputeChoice {
 /// One reading of the balances.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BalanceReading {
-    /// When.
+    /// Time of the reading.
     pub at: Timestamp,
     /// Credits; missing, when they could not be read.
     pub credits: Option<Microcents>,
     /// USDC of the wallet; missing, when it could not be read.
     pub usdc: Option<MicroUsdc>,
-    /// What the cheapest call of its models costs.
+    /// Cost of the cheapest call of its models.
     pub least: Microcents,
 }
 
-/// What is known of an automaton's means.
+/// Known means of an automaton.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Vitals {
     /// The credits that were last read.
     pub credits: Option<Microcents>,
-    /// When that was.
+    /// Time of that reading.
     pub read_at: Option<Timestamp>,
     /// The USDC that was last read.
     pub usdc: Option<MicroUsdc>,
-    /// How long it is known to be broke; missing, when it is not.
+    /// Time for which it is known to be broke; `None` if it is not.
     pub broke_for: Option<Span>,
     /// With so many credits the cloud took no call.
     pub refused: Option<Microcents>,
-    /// When the newest reading was, if it brought credits.
+    /// Time of the newest reading that brought credits.
     pub seen_at: Option<Timestamp>,
-    /// Whether it chose to live cheaply.
+    /// The low-compute mode, if it was chosen.
     pub thrift: Option<LowComputeChoice>,
 }
 
 impl Vitals {
-    /// What is known after a reading.
+    /// Returns the means after a reading.
     #[must_use]
     pub fn after(self, reading: BalanceReading) -> Self {
         let BalanceReading { at, credits, usdc, least } = reading;
@@ -86,7 +87,9 @@ impl Vitals {
             Some(before) => Span::from_millis(before.as_millis() + apart.as_millis()).min(GRACE),
             None => Span::ZERO,
         });
-        let (credits, read_at, seen_at) = (Some(credits), Some(at), Some(at));
+        let credits = Some(credits);
+        let read_at = Some(at);
+        let seen_at = Some(at);
         Self { credits, read_at, usdc, broke_for, refused, seen_at, thrift }
     }
 
@@ -104,20 +107,20 @@ impl Vitals {
         self.tier().into_iter().chain(chosen).min()
     }
 
-    /// Whether no call can be paid.
+    /// Returns true if no call can be paid.
     #[must_use]
     pub const fn is_broke(&self) -> bool {
         self.broke_for.is_some()
     }
 
-    /// Whether it has been broke for as long as one lives with that.
+    /// Returns true if it has been broke for [`GRACE`].
     #[must_use]
     pub fn is_spent(&self) -> bool {
         self.broke_for.is_some_and(|span| span >= GRACE)
     }
 }
 
-/// What is asked of the creator, the more urgently the less there is.
+/// Urgency of a request for money.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum DistressLevel {
@@ -130,7 +133,7 @@ pub enum DistressLevel {
 }
 
 impl DistressLevel {
-    /// What is asked for with these credits by one that is alive.
+    /// Returns the urgency for an automaton that is alive in this tier.
     #[must_use]
     pub const fn of(tier: SurvivalTier) -> Option<Self> {
         match tier {
@@ -240,8 +243,10 @@ mod tests {
         fn nobody_dies_sooner_than_an_hour_of_readings(
             steps in prop::collection::vec((-100_000_i64..100_000, prop::option::of(-5_i64..20)), 1..60)
         ) {
-            let (mut at, mut counted) = (0_i64, 0_i64);
-            let (mut vitals, mut before) = (Vitals::default(), None::<i64>);
+            let mut at = 0_i64;
+            let mut counted = 0_i64;
+            let mut vitals = Vitals::default();
+            let mut before = None::<i64>;
             for (step, cents) in steps {
                 at += step;
                 vitals = vitals.after(reading(at, cents));

@@ -9,9 +9,9 @@
 
 use crate::time::{Span, Timestamp};
 
-/// How far the time of a chain's last block may be from true time, at the
-/// beginning and at the end of a span together: a block may be a minute old, and
-/// some seconds early. So much of what a chain tells to have passed is not believed.
+/// Largest error of the time of a chain's last block, at the beginning and at the end of a span
+/// together: a block may be a minute old, and some seconds early. This much of a chain's elapsed
+/// time is not believed.
 pub const CHAIN_STRAY_MAX: Span = Span::from_secs(120);
 
 /// The time since the machine started. Never goes back while it runs, and nobody
@@ -21,7 +21,7 @@ pub trait BootClock: Send + Sync {
     fn since_boot(&self) -> Option<Span>;
 }
 
-/// What the clocks said at one moment.
+/// Readings of the clocks at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClockReadings {
     /// The clock of the wall.
@@ -127,7 +127,9 @@ mod tests {
         /// time passed than true time.
         #[test]
         fn it_never_runs_faster_than_true_time(steps in prop::collection::vec(step(), 0..60)) {
-            let (mut now, mut wall, mut begun) = (0_i64, 0_i64, 0_i64);
+            let mut now = 0_i64;
+            let mut wall = 0_i64;
+            let mut begun = 0_i64;
             let mut run = WindowAnchor { window: at(0), said: said(0, Some(0)) };
             let mut kept = run;
             let mut counted = vec![(0_i64, 0_i64)];

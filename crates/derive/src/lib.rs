@@ -1,8 +1,8 @@
-//! `#[derive(Classified)]`: the class and the remedy of an error stand where the error does.
-//! `#[derive(Names)]`: so do the names of the values of an enumeration.
+//! `#[derive(Classified)]` declares the class and the remedy of an error at the error.
+//! `#[derive(Names)]` declares the names of an enumeration's values at the values.
 //!
-//! The compiler runs this, no program links it. It must never give a class to what
-//! was given none: a new variant is an error of compilation until it says its own.
+//! The compiler runs this code, and no program links it. It must never invent a class: a new
+//! variant without one is a compile error.
 
 mod names;
 
@@ -17,33 +17,33 @@ use syn::{
 
 /// Implements `automaton_core::error::Classified`.
 ///
-/// Each variant, or the whole type, has an attribute `#[class(KIND, hint = HINT)]`.
-/// `KIND` is a variant of `ErrorClass`, or `kind = EXPRESSION`, or `from` for what the
-/// cause answers. `HINT` may be left out; it is what `format!` takes, or an expression
-/// that is a `String` or an `Option<String>`. Expressions see references to the fields
-/// by name, those without one as `_0`, `_1`; for the whole of an enum they see `self`.
+/// Each variant, or the whole type, has an attribute `#[class(KIND, hint = HINT)]`. `KIND` is a
+/// variant of `ErrorClass`, or `kind = EXPRESSION`, or `from` for the class of the cause. `HINT`
+/// is optional: arguments of `format!`, or an expression of type `String` or `Option<String>`.
+/// Expressions see references to the fields by name, unnamed fields as `_0`, `_1`, and for a
+/// whole enum `self`.
 ///
-/// A variant whose cause (a field that is `#[from]`, `#[source]` or called `source`) is
-/// `Classified` needs no attribute: it answers what its cause does, the hint too.
+/// A variant needs no attribute if its cause (a field with `#[from]` or `#[source]`, or named
+/// `source`) is `Classified`. It then has the class and the hint of its cause.
 #[proc_macro_derive(Classified, attributes(class))]
 pub fn classified(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     let input = syn::parse_macro_input!(input as DeriveInput);
     implement(&input).unwrap_or_else(|error| error.to_compile_error()).into()
 }
 
-/// Gives an enumeration `ALL`, its values in their order, `name`, `by_name`, and `Display`,
-/// which is the name.
+/// Adds `ALL` (the values in order), `name`, `by_name` and `Display` to an enumeration. `Display`
+/// shows the name.
 ///
-/// A name is the word of the variant in snake case. `#[names(rename_all = "kebab-case")]`
-/// on the enumeration, or `"SCREAMING_SNAKE_CASE"`, sets another case, and
-/// `#[names(rename = "…")]` on a variant another name.
+/// A name is the variant in snake case. `#[names(rename_all = "kebab-case")]` or
+/// `"SCREAMING_SNAKE_CASE"` on the enumeration sets another case, and `#[names(rename = "…")]` on
+/// a variant another name.
 #[proc_macro_derive(Names, attributes(names))]
 pub fn names(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     let input = syn::parse_macro_input!(input as DeriveInput);
     names::implement(&input).unwrap_or_else(|error| error.to_compile_error()).into()
 }
 
-/// What an attribute says.
+/// The content of a `#[class]` attribute.
 struct Class {
     kind: ClassKind,
     hint: Option<TokenStream>,
@@ -79,7 +79,7 @@ impl Parse for Class {
     }
 }
 
-/// An expression for the hint, from what stands behind `hint =`.
+/// Returns the expression of a hint, from the tokens after `hint =`.
 fn hint(tokens: &TokenStream) -> TokenStream {
     let is_text = |tokens| syn::parse2::<LitStr>(tokens).is_ok();
     match syn::parse2::<LitStr>(tokens.clone()) {
@@ -103,7 +103,7 @@ fn class_of(attributes: &[Attribute]) -> Result<Option<Class>> {
 fn implement(input: &DeriveInput) -> Result<TokenStream> {
     let name = &input.ident;
     let arms = match (&input.data, class_of(&input.attrs)?) {
-        (Data::Struct(data), class) => vec![Arm::of(&quote!(Self), name, &data.fields, class)?],
+        (Data::Struct(data), class) => vec![Arm::new(&quote!(Self), name, &data.fields, class)?],
         (Data::Enum(data), None) => {
             data.variants.iter().map(Arm::of_variant).collect::<Result<_>>()?
         }
@@ -113,7 +113,7 @@ fn implement(input: &DeriveInput) -> Result<TokenStream> {
                     return Err(Error::new_spanned(variant, "all variants have a class already"));
                 }
             }
-            vec![Arm::of(&quote!(_), name, &Fields::Unit, class)?]
+            vec![Arm::new(&quote!(_), name, &Fields::Unit, class)?]
         }
         (Data::Union(_), _) => return Err(Error::new_spanned(name, "a union is no error")),
     };
@@ -133,7 +133,7 @@ fn implement(input: &DeriveInput) -> Result<TokenStream> {
     })
 }
 
-/// One arm of each of the two functions.
+/// A match arm of each of the two functions.
 struct Arm {
     pattern: TokenStream,
     kind: TokenStream,
@@ -143,11 +143,16 @@ struct Arm {
 impl Arm {
     fn of_variant(variant: &Variant) -> Result<Self> {
         let name = &variant.ident;
-        Self::of(&quote!(Self::#name), name, &variant.fields, class_of(&variant.attrs)?)
+        Self::new(&quote!(Self::#name), name, &variant.fields, class_of(&variant.attrs)?)
     }
 
-    /// What is at `path` and is called `name` in a message.
-    fn of(path: &TokenStream, name: &Ident, fields: &Fields, class: Option<Class>) -> Result<Self> {
+    /// Creates the arm for `path`. `name` is used in messages.
+    fn new(
+        path: &TokenStream,
+        name: &Ident,
+        fields: &Fields,
+        class: Option<Class>,
+    ) -> Result<Self> {
         let bound = fields.members().zip(fields).map(|(member, field)| match &member {
             Member::Named(name) => (name.clone(), quote!(#name), field),
             Member::Unnamed(index) => {

@@ -1,10 +1,10 @@
-//! `#[derive(Names)]`: the names of the values of an enumeration, and the way back.
+//! `#[derive(Names)]`: the names of an enumeration's values, and the lookup by name.
 
 use proc_macro2::TokenStream;
 use quote::quote;
 use syn::{Attribute, Data, DeriveInput, Error, Fields, LitStr, Result};
 
-/// How a name is made of the word of a variant, called as serde calls it.
+/// The case of a name, named as serde names it.
 #[derive(Clone, Copy, Default)]
 enum Case {
     #[default]
@@ -14,7 +14,7 @@ enum Case {
 }
 
 impl Case {
-    fn called(written: &LitStr) -> Result<Self> {
+    fn parse(written: &LitStr) -> Result<Self> {
         match written.value().as_str() {
             "snake_case" => Ok(Self::Snake),
             "kebab-case" => Ok(Self::Kebab),
@@ -39,8 +39,8 @@ impl Case {
     }
 }
 
-/// What `#[names(KEY = "…")]` says, where there is one.
-fn said(attributes: &[Attribute], key: &str) -> Result<Option<LitStr>> {
+/// Returns the value of `#[names(KEY = "…")]`, if there is one.
+fn attribute_value(attributes: &[Attribute], key: &str) -> Result<Option<LitStr>> {
     let mut said = None;
     for attribute in attributes.iter().filter(|one| one.path().is_ident("names")) {
         attribute.parse_nested_meta(|meta| {
@@ -59,14 +59,15 @@ pub(crate) fn implement(input: &DeriveInput) -> Result<TokenStream> {
     let Data::Enum(data) = &input.data else {
         return Err(Error::new_spanned(kind, "only an enumeration has names"));
     };
-    let case = said(&input.attrs, "rename_all")?;
-    let case = case.as_ref().map(Case::called).transpose()?.unwrap_or_default();
-    let (mut values, mut names): (Vec<_>, Vec<String>) = (Vec::new(), Vec::new());
+    let case = attribute_value(&input.attrs, "rename_all")?;
+    let case = case.as_ref().map(Case::parse).transpose()?.unwrap_or_default();
+    let mut values: Vec<_> = Vec::new();
+    let mut names: Vec<String> = Vec::new();
     for variant in &data.variants {
         if !matches!(variant.fields, Fields::Unit) {
             return Err(Error::new_spanned(variant, "a variant with fields is no single value"));
         }
-        let own = said(&variant.attrs, "rename")?.map(|name| name.value());
+        let own = attribute_value(&variant.attrs, "rename")?.map(|name| name.value());
         let name = own.unwrap_or_else(|| case.name_of(&variant.ident.to_string()));
         if names.contains(&name) {
             return Err(Error::new_spanned(variant, format!("`{name}` is another variant's name")));

@@ -1,4 +1,4 @@
-//! What is written out, and what is refused.
+//! Tests of the generated code, and of refused input.
 
 use quote::quote;
 
@@ -8,7 +8,7 @@ fn written(input: TokenStream) -> String {
     written_by(implement, input)
 }
 
-/// What is written out for a type, without spaces, or why nothing is.
+/// Returns the generated code without spaces, or the error.
 pub(crate) fn written_by(
     implement: fn(&DeriveInput) -> Result<TokenStream>,
     input: TokenStream,

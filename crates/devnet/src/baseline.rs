@@ -1,10 +1,9 @@
-//! What a transfer costs when nothing but the EVM has a part in it.
+//! Measures the cost of a transfer in the EVM alone.
 //!
-//! Transfers of the token one after the other over a state in memory: no block, no
-//! log, nobody who asks. A [`BaselineChain`] makes its own, without a signature; a
-//! [`Replay`] does what the log of a chain has, with all the signatures. Everything
-//! that settles a payment is measured against them. Neither must ever be taken for a
-//! chain.
+//! Transfers of the token run one after the other over a state in memory, without blocks, logs or
+//! clients. A [`BaselineChain`] makes its own unsigned transfers. A [`Replay`] repeats the log of
+//! a chain, with all its signatures. Settling a payment is compared with both. Neither must ever
+//! be taken for a chain.
 
 use std::path::Path;
 
@@ -20,50 +19,50 @@ sol! {
     function transfer(address to, uint256 value) external returns (bool);
 }
 
-/// The account that pays, and so much of the token as it has.
+/// The paying account, and its balance of the token.
 const PAYER: Address = Address::repeat_byte(0x11);
 const FUNDS: u64 = u64::MAX;
 
-/// A state in memory in which one account has the token.
+/// A state in memory in which one account has tokens.
 #[derive(Debug)]
 pub struct BaselineChain(Chain);
 
 impl BaselineChain {
-    /// The token, deployed, and an account that has some.
+    /// Deploys the token and funds an account.
     ///
     /// # Errors
-    /// When the token cannot be deployed.
+    /// Fails if the token cannot be deployed.
     pub fn new() -> Result<Self, ChainRefusal> {
         let mut chain = Chain::new(crate::CHAIN_ID, 1)?;
         chain.endow(PAYER, FUNDS)?;
         Ok(Self(chain))
     }
 
-    /// One transfer of one unit to the account of this number.
+    /// Transfers one unit to the account with this number.
     ///
     /// # Errors
-    /// When the EVM refuses it.
+    /// Fails if the EVM refuses it.
     pub fn transfer(&mut self, number: u64) -> Result<(), ChainRefusal> {
         let to = Address::left_padding_from(&number.saturating_add(1).to_be_bytes());
         let input: Bytes = transferCall { to, value: U256::ONE }.abi_encode().into();
-        self.0.bare(PAYER, input)
+        self.0.call_token(PAYER, input)
     }
 }
 
-/// The transactions of a chain that has ended, to be done once more.
+/// The transactions of an ended chain, to be repeated.
 #[derive(Debug)]
 pub struct Replay {
     chain: Chain,
-    /// The bytes of each, and the time of its block.
+    /// The bytes of each transaction, and the time of its block.
     sent: std::vec::IntoIter<(Bytes, u64)>,
 }
 
 impl Replay {
-    /// Reads the log in this folder, and funds whom that funded.
+    /// Reads the log in this folder, and funds the same accounts.
     ///
     /// # Errors
-    /// When the log cannot be used.
-    pub fn of(folder: &Path) -> Result<Self, DevnetError> {
+    /// Fails if the log cannot be used.
+    pub fn open(folder: &Path) -> Result<Self, DevnetError> {
         let (mut journal, birth) = Journal::open(folder, GenesisRecord::new(crate::CHAIN_ID, 0)?)?;
         let mut chain = Chain::new(birth.chain_id, birth.time)?;
         let mut sent = Vec::new();
@@ -81,11 +80,11 @@ impl Replay {
         Ok(Self { chain, sent: sent.into_iter() })
     }
 
-    /// Does the next one: who sent it is recovered, it is run, and the state changes.
-    /// Whether there was one.
+    /// Repeats the next transaction: recovers its sender, runs it, and commits the state. Returns
+    /// false if there was none.
     ///
     /// # Errors
-    /// When the EVM refuses it.
+    /// Fails if the EVM refuses it.
     pub fn step(&mut self) -> Result<bool, ChainRefusal> {
         let Some((raw, time)) = self.sent.next() else { return Ok(false) };
         self.chain.run_signed(&raw, time)?;

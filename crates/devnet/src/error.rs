@@ -1,7 +1,6 @@
-//! What can go wrong with the dev chain, each with its remedy.
+//! Errors of the dev chain, each with its remedy.
 //!
-//! An error names the file or the address that it is about. `Display` never
-//! repeats its source.
+//! An error names its file or address. `Display` never repeats its source.
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,16 +10,16 @@ use automaton_core::error::{Classified, ErrorClass};
 
 use crate::chain::ChainRefusal;
 
-/// The dev chain cannot start, or did not do what it was asked.
+/// The dev chain cannot start, or failed to perform a request.
 #[derive(Debug, thiserror::Error, Classified)]
 pub enum DevnetError {
     /// The server cannot listen.
     #[error("the dev chain cannot listen on {address}")]
     #[class(User, hint = "Choose another port; port 0 takes one that is free.")]
     Listen {
-        /// Where.
+        /// The address.
         address: SocketAddr,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The log cannot be opened, read or written.
@@ -29,17 +28,17 @@ pub enum DevnetError {
     Log {
         /// The log.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// Another process has this chain.
+    /// Another process uses this chain.
     #[error("the chain in '{path}' is used by another process")]
     #[class(User, hint = "End that process, or use another folder.")]
     InUse {
         /// The log.
         path: PathBuf,
     },
-    /// The log is not as it was written, or not of this chain.
+    /// The log was changed, or belongs to another chain.
     #[error("cannot go on from '{path}': in line {line}, {why}")]
     #[class(Internal, hint = "Restore the file from a copy, or move it away to begin a new chain.")]
     Damaged {
@@ -47,7 +46,7 @@ pub enum DevnetError {
         path: PathBuf,
         /// The line, counted from 1.
         line: u64,
-        /// What is wrong with it.
+        /// The defect.
         why: &'static str,
     },
     /// The chain refused.

@@ -1,4 +1,4 @@
-//! The chain's log: one line for each act, on disk before anybody is answered.
+//! The chain's log: one line for each operation, on disk before anybody is answered.
 //!
 //! ```text
 //! CHECKSUM {"version":1,"chain_id":31337,"time":1763780000}
@@ -6,9 +6,8 @@
 //! ```
 //!
 //! A checksum covers its line and the checksum before it, so no line can be
-//! changed, moved or taken out unseen. Only a line without its end, the last
-//! one, may be cut off: nobody was told of it. Everything else that does not
-//! fit is a refusal; this file must never repair it.
+//! changed, moved or removed unnoticed. Only an unterminated last line may be cut off,
+//! since nobody was told of it. Any other defect is an error: this code must never repair it.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -30,62 +29,62 @@ const VERSION: u32 = 1;
 /// The longest line, in bytes: twice the largest request.
 const LINE_MAX: u64 = 2 * crate::rpc::REQUEST_BYTES_MAX as u64;
 
-/// Room that has to be there before a log that was full is written again, in bytes.
+/// The free space that must exist before a full log is written again, in bytes.
 const PROBE_BYTES: usize = 64 << 10;
 
-/// Hexadecimal digits of a checksum, followed by a space.
+/// The hexadecimal digits of a checksum, followed by a space.
 const SUM_DIGITS: usize = 64;
 
-/// How a chain begins.
+/// The first line of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct GenesisRecord {
     version: u32,
-    /// Its id.
+    /// The chain's id.
     pub(crate) chain_id: u64,
     /// The time of block 0, in seconds since the Unix epoch.
     pub(crate) time: u64,
-    /// The digest of the code that makes the token; chains of older versions do not say it.
+    /// The digest of the token's creation code. Chains of older versions lack it.
     #[serde(default)]
     pub(crate) token: Option<B256>,
 }
 
 impl GenesisRecord {
-    /// The beginning of a chain.
+    /// Creates the first line of a new chain.
     ///
     /// # Errors
-    /// When the token that was compiled in is unreadable.
+    /// Fails if the embedded token is unreadable.
     pub(crate) fn new(chain_id: u64, time: u64) -> Result<Self, ChainRefusal> {
         Ok(Self { version: VERSION, chain_id, time, token: Some(token_digest()?) })
     }
 }
 
-/// An act, and the last block after it.
+/// An operation, and the head after it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct JournalEntry {
-    /// What was done.
+    /// The operation.
     pub(crate) act: ChainOperation,
-    /// The hash of the last block afterwards.
+    /// The hash of the last block after it.
     pub(crate) head: B256,
 }
 
-/// The log: read to its end first, written from then on.
+/// The log. It is first read to its end, and only then written.
 #[derive(Debug)]
 pub(crate) struct Journal {
     file: BufReader<File>,
     path: PathBuf,
     sum: B256,
-    /// The line that was read last, counted from 1.
+    /// The number of the line that was read last, from 1.
     line: u64,
-    /// The bytes of all lines that are whole.
+    /// The bytes of all complete lines.
     whole: u64,
 }
 
 impl Journal {
-    /// Opens the log of a folder, which is made if it is not there. An empty
-    /// log begins as `birth` says; the beginning that holds is returned.
+    /// Opens the log of a folder. Creates the folder if it is missing. An empty log begins with
+    /// `birth`. Returns the first line in the log.
     ///
     /// # Errors
-    /// The log is used, unreadable or damaged.
+    /// Fails if the log is in use, unreadable or damaged.
     pub(crate) fn open(
         folder: &Path,
         birth: GenesisRecord,
@@ -100,7 +99,7 @@ impl Journal {
             Err(TryLockError::WouldBlock) => return Err(DevnetError::InUse { path }),
             Err(TryLockError::Error(source)) => return Err(failed(source)),
         }
-        // The file's name must be as durable as what it will hold.
+        // The file's name must be as durable as its content.
         File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed)?;
         let file = BufReader::new(file);
         let mut journal = Self { file, path: path.clone(), sum: B256::ZERO, line: 0, whole: 0 };
@@ -115,10 +114,10 @@ impl Journal {
         }
     }
 
-    /// The next act; `None` at the end of what is whole.
+    /// Returns the next operation, or `None` after the last complete line.
     ///
     /// # Errors
-    /// A line is damaged.
+    /// Fails if a line is damaged.
     pub(crate) fn next_record(&mut self) -> Result<Option<JournalEntry>, DevnetError> {
         self.next_line()
     }
@@ -129,7 +128,7 @@ impl Journal {
         let bytes = read.map_err(|source| self.failed(source))? as u64;
         self.line += 1;
         if text.pop_if(|last| *last == b'\n').is_none() {
-            // Nothing more, or a line that was being written when the power went.
+            // The end, or a line that was being written when the power failed.
             let torn = bytes < LINE_MAX;
             return if torn {
                 Ok(None)
@@ -153,11 +152,11 @@ impl Journal {
         Ok(Some(value))
     }
 
-    /// Cuts off what comes after the last line that is whole. To be called at
-    /// the end of reading, before anything is written.
+    /// Cuts off everything after the last complete line. Call it at the end of reading, before
+    /// anything is written.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// Fails if the file cannot be written.
     pub(crate) fn cut_torn_line(&mut self) -> Result<(), DevnetError> {
         let file = self.file.get_ref();
         let cut = file.set_len(self.whole).and_then(|()| file.sync_all());
@@ -167,8 +166,7 @@ impl Journal {
     /// Writes a line and waits until it is on disk.
     ///
     /// # Errors
-    /// It may be there or not, in whole or in part: nothing may be appended
-    /// after that.
+    /// After an error the line may be on disk, in whole or in part, so nothing may be appended.
     pub(crate) fn append<T: Serialize>(&mut self, value: &T) -> io::Result<()> {
         let json = serde_json::to_string(value)?;
         let sum = checksum(self.sum, json.as_bytes());
@@ -180,12 +178,12 @@ impl Journal {
         Ok(())
     }
 
-    /// Whether lines can be written again where one could not be. That one is cut off, as
-    /// it was answered.
+    /// Returns true if lines can be written again after a failure. The failed line is cut off, as
+    /// its sender was told.
     pub(crate) fn has_room_again(&mut self) -> bool {
         let whole = self.whole;
         let file = self.file.get_mut();
-        // Without an end of line: if the power goes meanwhile, it is a torn one.
+        // Without a line break. If the power fails meanwhile, it is an unterminated line.
         let tried = file
             .set_len(whole)
             .and_then(|()| file.write_all(&[b' '; PROBE_BYTES]))
@@ -194,7 +192,7 @@ impl Journal {
         tried.and(cut).is_ok()
     }
 
-    /// The error for the line that was read last.
+    /// Returns the error for the line that was read last.
     pub(crate) fn damaged(&self, why: &'static str) -> DevnetError {
         DevnetError::Damaged { path: self.path.clone(), line: self.line, why }
     }
@@ -213,7 +211,7 @@ fn checksum(before: B256, json: &[u8]) -> B256 {
 
 #[cfg(test)]
 impl Journal {
-    /// The same log once the disk is full.
+    /// Returns the log as if the disk were full.
     pub(crate) fn without_room(self) -> Self {
         let full = OpenOptions::new().write(true).open("/dev/full");
         Self { file: BufReader::new(full.unwrap()), ..self }

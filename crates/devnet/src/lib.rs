@@ -1,13 +1,14 @@
-//! An EVM dev chain in the process, with a dollar token and a faucet.
+//! An EVM dev chain in this process, with a dollar token and a faucet.
 //!
 //! ```text
 //! alloy, viem, cast ──JSON-RPC──▶ rpc ──▶ node ──▶ chain ──▶ revm
-//!                                  └▶ pool ┘└──▶ journal (chain.log)
+//! └▶ pool ┘└──▶ journal (chain.log)
 //! ```
 //!
-//! Each transaction is mined at once, in a block with those that came while the
-//! block before was written. With a folder, each act is on disk before it is answered, and a start does them all again. It
-//! must never be taken for a chain with value: the faucet gives to everybody.
+//! Each transaction is mined at once, in a block with those that arrived while the previous block
+//! was written. With a folder, each operation is on disk before it is answered, and a start
+//! repeats them all. It must never be taken for a chain with value: the faucet gives to
+//! everybody.
 
 pub mod baseline;
 mod chain;
@@ -39,40 +40,40 @@ use node::Node;
 use pool::TransactionPool;
 use rpc::RpcState;
 
-/// The chain id of a dev chain where nobody wants another; CAIP-2 `eip155:31337`.
+/// The default chain id, CAIP-2 `eip155:31337`.
 pub const CHAIN_ID: u64 = ChainId::DEV.0;
 
-/// How long requests that are being answered may take when the chain stops.
+/// The time that open requests have when the chain stops.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// What a dev chain is started with.
+/// The configuration of a dev chain.
 pub struct DevnetConfig {
-    /// Where it listens; port 0 takes one that is free.
+    /// The address to listen on. Port 0 takes a free port.
     pub listen: SocketAddr,
-    /// The folder that holds it; without one it is gone at the end.
+    /// The folder that stores the chain. Without one the chain ends with the process.
     pub data: Option<PathBuf>,
-    /// Its id.
+    /// The chain id.
     pub chain_id: u64,
-    /// What its blocks take their time from.
+    /// The clock of its blocks.
     pub clock: Arc<dyn Clock>,
-    /// Where a crash is rehearsed.
+    /// The rehearsed crashes.
     pub faults: Arc<dyn Faults>,
 }
 
-/// A running dev chain. It ends when this is dropped.
+/// A running dev chain. Dropping it ends the chain.
 pub struct Devnet {
     address: SocketAddr,
     node: Arc<Mutex<Node>>,
-    /// Closing this lets open connections end.
+    /// Dropping this ends open connections.
     stop: watch::Sender<()>,
     tasks: JoinSet<()>,
 }
 
 impl Devnet {
-    /// Begins a chain or takes up the one in the folder, and serves it.
+    /// Begins a chain or resumes the one in the folder, and serves it.
     ///
     /// # Errors
-    /// The address is taken, or the folder's log cannot be used.
+    /// Fails if the address is in use, or the folder's log cannot be used.
     pub async fn start(config: DevnetConfig) -> Result<Self, DevnetError> {
         let DevnetConfig { listen, data, chain_id, clock, faults } = config;
         let opened = tokio::task::spawn_blocking(move || {
@@ -91,36 +92,35 @@ impl Devnet {
         Ok(Self { address, node, stop, tasks })
     }
 
-    /// What a client is configured with: `http://127.0.0.1:PORT`.
+    /// Returns the URL for clients: `http://127.0.0.1:PORT`.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// Where it listens.
+    /// Returns the listening address.
     #[must_use]
     pub const fn addr(&self) -> SocketAddr {
         self.address
     }
 
-    /// The token's address on a chain with the usual id.
+    /// Returns the token's address on a chain with the default id.
     #[must_use]
     pub const fn usdc() -> Address {
         Self::usdc_of(CHAIN_ID)
     }
 
-    /// The token's address on a chain of an id: where USDC is known to be, if it is.
+    /// Returns the token's address on a chain: the published address of USDC, if there is one.
     #[must_use]
     pub const fn usdc_of(chain_id: u64) -> Address {
         chain::usdc_of(ChainId(chain_id))
     }
 
-    /// Gives an account token and wei from the faucet, at least one of them.
-    /// Returns the hash of the last transaction that this took; a contract may
-    /// refuse the wei, which its receipt tells.
+    /// Gives an account token or wei or both from the faucet. Returns the hash of the last
+    /// transaction. A contract may refuse the wei, which the receipt tells.
     ///
     /// # Errors
-    /// Nothing is given, or the chain cannot store it.
+    /// Fails if nothing is given, or the chain cannot store it.
     pub async fn fund(&self, to: Address, usdc: MicroUsdc, wei: U256) -> Result<B256, DevnetError> {
         let mut node = Arc::clone(&self.node).lock_owned().await;
         let funded = tokio::task::spawn_blocking(move || {
@@ -133,10 +133,10 @@ impl Devnet {
         Ok(hash)
     }
 
-    /// Mines a block with nothing in it, so that the chain's time goes on.
+    /// Mines an empty block, so that the chain's time advances.
     ///
     /// # Errors
-    /// The chain cannot store it.
+    /// Fails if the chain cannot store it.
     pub async fn mine(&self) -> Result<(), DevnetError> {
         let mut node = Arc::clone(&self.node).lock_owned().await;
         let mined = tokio::task::spawn_blocking(move || {
@@ -147,8 +147,8 @@ impl Devnet {
         Ok(())
     }
 
-    /// Ends the server. Requests that are being answered have five seconds; an
-    /// act that was begun is stored in any case.
+    /// Stops the server. Open requests have five seconds. An operation in progress is stored in
+    /// any case.
     pub async fn stop(self) {
         let Self { node, stop, mut tasks, .. } = self;
         drop(stop);
@@ -157,7 +157,7 @@ impl Devnet {
         if tokio::time::timeout(GRACE, ended).await.is_err() {
             tasks.abort_all();
         }
-        // Whoever holds the node is still writing.
+        // A holder of the lock is still writing.
         drop(node.lock().await);
     }
 }

@@ -1,10 +1,9 @@
-//! The chain with its log and its clock: what one request after another asks.
+//! The chain with its log and its clock. Requests use it one after another.
 //!
-//! An act is done, then written, then answered, with nobody in between; transactions
-//! that waited together are one act, and one sync. When it
-//! cannot be written the chain is ahead of its log, and the node refuses
-//! everything until it has begun again from its log, which it does once a full disk has
-//! room: it must never show what a restart would lose.
+//! An operation is performed, written, and then answered, without interruption. Transactions that
+//! waited together are one operation, with one sync. If it cannot be written, the chain is ahead
+//! of its log. The node then refuses everything until it has restarted from the log, which it
+//! does once a full disk has room. It must never show state that a restart would lose.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -21,27 +20,27 @@ use crate::error::DevnetError;
 use crate::journal::{GenesisRecord, Journal, JournalEntry};
 use crate::rpc::filters::FilterTable;
 
-/// The chain, its log, and what comes in from outside.
+/// The chain, its log, and the injected dependencies.
 pub(crate) struct Node {
     chain: Chain,
     journal: Option<Journal>,
-    /// Where the log is.
+    /// The folder of the log.
     data: Option<PathBuf>,
-    /// Why the last act is not on disk.
+    /// The reason why the last operation is not on disk.
     broken: Option<io::ErrorKind>,
     clock: Arc<dyn Clock>,
     faults: Arc<dyn Faults>,
-    /// What its clients wait for.
+    /// The filters of its clients.
     pub(crate) filters: FilterTable,
-    /// Counts what was done, for those who are to hear of it.
+    /// Counts operations, for subscribers.
     changes: watch::Sender<u64>,
 }
 
 impl Node {
-    /// A new chain, or the one whose log lies in the folder.
+    /// Creates a new chain, or resumes the one in the folder.
     ///
     /// # Errors
-    /// The log cannot be used, or does not lead where it says.
+    /// Fails if the log cannot be used, or does not reproduce its blocks.
     pub(crate) fn open(
         chain_id: u64,
         data: Option<&Path>,
@@ -62,18 +61,18 @@ impl Node {
         Ok(Self { chain, journal, data, broken: None, clock, faults, filters, changes })
     }
 
-    /// What changes whenever something was done.
+    /// Subscribes to changes of the chain.
     pub(crate) fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
 
-    /// What was done is on disk, and may be told.
+    /// Publishes an operation that is on disk.
     fn publish(&mut self) {
         self.broken = None;
         self.changes.send_modify(|count| *count = count.wrapping_add(1));
     }
 
-    /// Begins again from the log where the disk was full and has room again.
+    /// Restarts from the log if the disk was full and has room again.
     pub(crate) fn recover(&mut self) {
         let full = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded];
         if !self.broken.is_some_and(|why| full.contains(&why)) {
@@ -91,10 +90,10 @@ impl Node {
         }
     }
 
-    /// The chain, to look at.
+    /// Returns the chain for reading.
     ///
     /// # Errors
-    /// [`ChainRefusal::Broken`] once something could not be written.
+    /// Returns [`ChainRefusal::Broken`] after an operation could not be written.
     pub(crate) const fn chain(&self) -> Result<&Chain, ChainRefusal> {
         match self.broken {
             Some(why) => Err(ChainRefusal::Broken(why)),
@@ -102,24 +101,24 @@ impl Node {
         }
     }
 
-    /// The time of the block that would be mined now, in seconds since the epoch.
+    /// Returns the time of a block mined now, in seconds since the epoch.
     pub(crate) fn time(&self) -> u64 {
         self.chain.time_at(self.seconds())
     }
 
-    /// The time of the clock, which nobody sets by a request, in seconds since the epoch.
+    /// Returns the clock's time, which no request changes, in seconds since the epoch.
     pub(crate) fn seconds(&self) -> u64 {
         seconds(self.clock.as_ref())
     }
 
-    /// Does an act. When this returns it is on disk.
+    /// Performs an operation. It is on disk when this returns.
     ///
     /// # Errors
-    /// Why the chain refused, or that it could not be written.
+    /// Returns the chain's refusal, or the failure to write.
     pub(crate) fn act(&mut self, act: ChainOperation) -> Result<OperationOutcome, ChainRefusal> {
         self.recover();
         self.chain()?;
-        // Until it is on disk the chain is ahead of its log, also if this panics.
+        // Until it is on disk the chain is ahead of its log, even if this panics.
         self.broken = Some(io::ErrorKind::Interrupted);
         let done = self.chain.perform(&act);
         if done.is_ok() {
@@ -132,8 +131,8 @@ impl Node {
         done
     }
 
-    /// Mines transactions in one block, in this order, and tells what became of each.
-    /// When this returns the block is on disk, with one sync for all of them.
+    /// Mines transactions in one block, in this order, and returns the result of each. The block
+    /// is on disk when this returns, with one sync for all.
     pub(crate) fn mine(&mut self, sent: &[PendingTransaction]) -> Vec<Result<B256, ChainRefusal>> {
         self.recover();
         if let Err(broken) = self.chain() {
@@ -166,7 +165,7 @@ impl Node {
         told
     }
 
-    /// Writes what was done, and waits until it is on disk.
+    /// Writes an operation and waits until it is on disk.
     fn store(&mut self, act: ChainOperation) -> Result<(), ChainRefusal> {
         self.faults.reach(FaultPoint::ChainActDone);
         if let Some(journal) = &mut self.journal {
@@ -181,7 +180,7 @@ impl Node {
     }
 }
 
-/// Does all that a log says.
+/// Performs all operations of a log.
 fn replay(folder: &Path, birth: GenesisRecord) -> Result<(Chain, Journal), DevnetError> {
     let ours = birth;
     let (mut journal, birth) = Journal::open(folder, ours)?;
@@ -207,7 +206,7 @@ fn replay(folder: &Path, birth: GenesisRecord) -> Result<(Chain, Journal), Devne
     Ok((chain, journal))
 }
 
-/// The clock's time in whole seconds since the Unix epoch; 0 before it.
+/// Returns the clock's time in whole seconds since the Unix epoch, or 0 before it.
 fn seconds(clock: &dyn Clock) -> u64 {
     u64::try_from(clock.now().as_millis().div_euclid(1000)).unwrap_or(0)
 }
@@ -235,7 +234,7 @@ mod tests {
             assert_eq!(node.act(ChainOperation::Mine { time: 9_002 }), Err(full.clone()));
             assert_eq!(node.chain().err(), Some(full.clone()));
         }
-        // There is room again, and what was refused has not happened.
+        // There is room again, and the refused operation has not happened.
         let birth = GenesisRecord::new(5, 0).unwrap();
         node.journal = Some(replay(folder.path(), birth).unwrap().1);
         assert_eq!(node.act(ChainOperation::Mine { time: 9_003 }), Ok(OperationOutcome::Empty));

@@ -1,9 +1,8 @@
-//! Transactions that wait for the next block, and the task that makes it.
+//! Transactions that wait for the next block, and the task that makes blocks.
 //!
-//! A block is made as soon as somebody wants to be in it. What comes while another
-//! one is written waits, and goes into the next all together. Nobody here is
-//! answered before the block is on disk; what no block took was never promised to
-//! anybody, so nothing of this is kept over a restart.
+//! A block is made as soon as a transaction waits. Transactions that arrive while a block is
+//! written go into the next one together. Nobody is answered before the block is on disk. A
+//! transaction in no block was never confirmed, so nothing of the pool is kept over a restart.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,17 +15,17 @@ use tokio::time::{Instant, timeout_at};
 use crate::chain::{ChainRefusal, PendingTransaction};
 use crate::node::Node;
 
-/// Transactions of one block, at most, and those that may wait for the next.
+/// The most transactions of one block, and of those waiting for the next.
 const BLOCK_MAX: usize = 128;
-/// How long one that came before its turn is kept: clients that send many at once
-/// send them in no order.
+/// The time that a transaction with a future nonce is kept. Clients that send many at once send
+/// them in no order.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Where transactions are put in.
+/// The input of the pool.
 #[derive(Clone)]
 pub(crate) struct TransactionPool(mpsc::Sender<QueuedTransaction>);
 
-/// A transaction, and who waits for its block.
+/// A transaction, and the channel to its sender.
 struct QueuedTransaction {
     pending: PendingTransaction,
     until: Instant,
@@ -34,32 +33,33 @@ struct QueuedTransaction {
 }
 
 impl TransactionPool {
-    /// An empty pool, and what [`mine`] takes out of it.
+    /// Creates an empty pool and its output for [`mine`].
     pub(crate) fn new() -> (Self, BlockStream) {
         let (sender, receiver) = mpsc::channel(BLOCK_MAX);
         (Self(sender), BlockStream(receiver))
     }
 
-    /// Waits until a transaction is in a block on disk, or refused; `None` when the
-    /// chain failed.
+    /// Waits until a transaction is in a block on disk, or refused. Returns `None` if the chain
+    /// failed.
     pub(crate) async fn send(
         &self,
         pending: PendingTransaction,
     ) -> Option<Result<B256, ChainRefusal>> {
         let (answer, answered) = oneshot::channel();
         let until = Instant::now() + PATIENCE;
-        // silent-ok: either way it is the chain that has failed.
+        // silent-ok: in both cases the chain has failed.
         self.0.send(QueuedTransaction { pending, until, answer }).await.ok()?;
         answered.await.ok()
     }
 }
 
-/// What comes out of a pool.
+/// The output of a pool.
 pub(crate) struct BlockStream(mpsc::Receiver<QueuedTransaction>);
 
 /// Makes blocks until the pool is closed.
 pub(crate) async fn mine(node: Arc<Mutex<Node>>, BlockStream(mut pool): BlockStream) {
-    let (mut early, mut is_full) = (Vec::<QueuedTransaction>::new(), false);
+    let mut early = Vec::<QueuedTransaction>::new();
+    let mut is_full = false;
     loop {
         let come = match early.iter().map(|it| it.until).min() {
             Some(_) if is_full => None,
@@ -67,7 +67,8 @@ pub(crate) async fn mine(node: Arc<Mutex<Node>>, BlockStream(mut pool): BlockStr
                 None => return,
                 come => come,
             },
-            // silent-ok: nobody else came in time, which is an answer for those who wait.
+            // silent-ok: no other transaction arrived in time, so the waiting ones are tried
+            // again.
             Some(until) => timeout_at(until, pool.recv()).await.ok().flatten(),
         };
         let mut block: Vec<QueuedTransaction> = early.drain(..).chain(come).collect();
@@ -80,7 +81,7 @@ pub(crate) async fn mine(node: Arc<Mutex<Node>>, BlockStream(mut pool): BlockStr
         block.sort_by_key(|it| it.pending.tx.nonce());
         let pending: Vec<PendingTransaction> = block.iter().map(|it| it.pending.clone()).collect();
         let Ok(told) = tokio::task::spawn_blocking(move || node.mine(&pending)).await else {
-            // Whoever waited hears that it failed, and the node says why from now on.
+            // The senders receive the failure, and the node gives the reason from now on.
             continue;
         };
         is_full = told.contains(&Err(ChainRefusal::Full));
@@ -89,7 +90,7 @@ pub(crate) async fn mine(node: Arc<Mutex<Node>>, BlockStream(mut pool): BlockStr
             if told == Err(ChainRefusal::Full) || is_early && Instant::now() < waiting.until {
                 early.push(waiting);
             } else {
-                // silent-ok: a client that is gone does not stop what it asked for.
+                // silent-ok: a client that has gone does not stop its transaction.
                 waiting.answer.send(told).ok();
             }
         }

@@ -1,30 +1,30 @@
-//! Pure: what a model says of itself in its `config.json`, and whether it is understood here.
-//! One that is not must never be run by guess.
+//! Pure: a model's `config.json`, and whether this crate supports it. An unsupported model must
+//! never be run by guessing.
 
 use serde::Deserialize;
 
 use crate::EmbeddingModelError;
 
-/// How a model is built, and so by which names its weights are found.
+/// The architecture of a model, which determines the names of its weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EncoderFamily {
     /// Devlin et al. 2019.
     Bert,
-    /// Song et al. 2020: the distance of two pieces counts, too.
+    /// Song et al. 2020: the distance of two pieces counts too.
     Mpnet,
 }
 
 impl EncoderFamily {
-    /// What begins each text and what ends it.
-    pub(crate) const fn marks(self) -> [&'static str; 2] {
+    /// Returns the pieces that begin and end each text.
+    pub(crate) const fn special_pieces(self) -> [&'static str; 2] {
         match self {
             Self::Bert => ["[CLS]", "[SEP]"],
             Self::Mpnet => ["<s>", "</s>"],
         }
     }
 
-    /// The number of the first place; those before it stand for no place.
-    pub(crate) const fn first_place(self) -> usize {
+    /// Returns the number of the first position. Lower numbers are not positions.
+    pub(crate) const fn first_position(self) -> usize {
         match self {
             Self::Bert => 0,
             Self::Mpnet => 2,
@@ -32,7 +32,7 @@ impl EncoderFamily {
     }
 }
 
-/// What a model says of itself in its `config.json`.
+/// A model's configuration in its `config.json`.
 #[derive(Debug, Clone, Deserialize)]
 pub struct EncoderConfig {
     model_type: String,
@@ -44,16 +44,16 @@ pub struct EncoderConfig {
     pub(crate) max_position_embeddings: usize,
     pub(crate) vocab_size: usize,
     pub(crate) layer_norm_eps: f32,
-    /// Of MPNet alone.
+    /// Used by MPNet only.
     #[serde(default)]
     pub(crate) relative_attention_num_buckets: usize,
 }
 
 impl EncoderConfig {
-    /// How the model is built.
+    /// Returns the architecture.
     ///
     /// # Errors
-    /// [`EmbeddingModelError::Config`] when it is built in a way that is not understood here.
+    /// Returns [`EmbeddingModelError::Config`] if the architecture is not supported.
     pub(crate) fn family(&self) -> Result<EncoderFamily, EmbeddingModelError> {
         let Self { model_type, hidden_act, .. } = self;
         match (model_type.as_str(), hidden_act.as_str()) {
@@ -67,10 +67,10 @@ impl EncoderConfig {
         }
     }
 
-    /// Whether it is one that is understood here, of a size that is taken.
+    /// Checks that the model is supported and of a permitted size.
     ///
     /// # Errors
-    /// [`EmbeddingModelError::Config`] with what does not fit.
+    /// Returns [`EmbeddingModelError::Config`] with the unsupported value.
     pub(crate) fn check(&self, pieces: usize) -> Result<(), EmbeddingModelError> {
         let Self { hidden_size, num_attention_heads: heads, .. } = *self;
         let bad = |why: String| Err(EmbeddingModelError::Config { why });
@@ -82,7 +82,7 @@ impl EncoderConfig {
             (self.intermediate_size, 1..=8192),
             (self.num_hidden_layers, 1..=48),
             // A text has at least its first piece and its last.
-            (self.max_position_embeddings, family.first_place() + 2..=8192),
+            (self.max_position_embeddings, family.first_position() + 2..=8192),
             (self.vocab_size, 3..=500_000),
         ];
         if let Some((size, range)) = sizes.iter().find(|(size, range)| !range.contains(size)) {

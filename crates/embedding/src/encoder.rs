@@ -1,11 +1,11 @@
-//! Pure but for reading: a small encoder of the BERT or MPNet family on the CPU, with weights of
+//! Pure except for reading: a small encoder of the BERT or MPNet family on the CPU, with weights of
 //! eight bits.
 //!
-//! Post-norm transformer layers as in Devlin et al. 2019, with the mean over a text's pieces or
-//! the first of them for its vector (Reimers and Gurevych 2019). Each row of weights and each
-//! row of what goes in has a scale of its own (symmetric, round to nearest); products are added
-//! up as whole numbers. One thread, no table beyond the weights. It must never take a file for
-//! another model than it is: every shape is held against the configuration.
+//! It has post-norm transformer layers as in Devlin et al. 2019. A text's vector is the mean of
+//! its pieces, or its first piece (Reimers and Gurevych 2019). Each row of weights and each row
+//! of input has its own scale (symmetric, rounded to nearest). Products are summed as integers.
+//! It uses one thread, and no tables beyond the weights. It must never take a file for another
+//! model: every shape is compared with the configuration.
 
 #![expect(clippy::float_arithmetic, reason = "a neural network; nothing of money is here")]
 
@@ -18,27 +18,26 @@ use crate::relative::RelativeBias;
 use crate::safetensors::Tensors;
 use crate::{EmbeddingModelError, EncoderConfig, WordPieces};
 
-/// The most pieces of a text that are read; the models of this family were taught with 128 to
-/// 512.
+/// The most pieces of a text that are read. Models of this family were trained with 128 to 512.
 const PIECES_MAX: usize = 256;
 
-/// The largest whole number that a weight is stored as.
+/// The largest integer of a stored weight.
 const WEIGHT_MAX: f32 = 127.0;
 
-/// The same of what is multiplied with weights. Times 127, and as often as the longest row that is
-/// taken has numbers (8,192), it is the largest sum that 32 bits hold.
+/// The largest integer of an input. Times 127 and the longest row (8,192), it gives the largest
+/// sum that fits into 32 bits.
 const INPUT_MAX: f32 = 2_047.0;
 
-/// How a text's vector comes of those of its pieces.
+/// The way to compute a text's vector from those of its pieces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pooling {
-    /// The mean of all.
+    /// The mean of all pieces.
     Mean,
-    /// The first one.
+    /// The first piece.
     First,
 }
 
-/// Rows of weights as whole numbers, each with its scale.
+/// Rows of weights as integers, each with its scale.
 #[derive(Debug)]
 struct QuantizedRows {
     columns: usize,
@@ -48,7 +47,8 @@ struct QuantizedRows {
 
 impl QuantizedRows {
     fn new(numbers: &[f32], columns: usize) -> Self {
-        let (mut weights, mut scales) = (Vec::with_capacity(numbers.len()), Vec::new());
+        let mut weights = Vec::with_capacity(numbers.len());
+        let mut scales = Vec::new();
         for row in numbers.chunks_exact(columns) {
             let (whole, scale) = to_bytes(row);
             weights.extend(whole);
@@ -58,7 +58,7 @@ impl QuantizedRows {
     }
 }
 
-/// A layer that adds a bias to the products with its weights.
+/// A linear layer: weights and a bias.
 #[derive(Debug)]
 struct Linear {
     rows: QuantizedRows,
@@ -67,7 +67,8 @@ struct Linear {
 
 impl Linear {
     fn apply(&self, input: &[f32], output: &mut Vec<f32>) {
-        let (columns, width) = (self.rows.columns, self.bias.len());
+        let columns = self.rows.columns;
+        let width = self.bias.len();
         let texts = input.len() / columns;
         let scale_of_input = |row| scale_of(row, INPUT_MAX);
         let scales: Vec<f32> = input.chunks_exact(columns).map(scale_of_input).collect();
@@ -89,8 +90,8 @@ impl Linear {
     }
 }
 
-/// The sum of the products, which no row is long enough to overflow. The compiler makes vector
-/// instructions of it, as long as nothing checks each step.
+/// Returns the sum of the products, which no row is long enough to overflow. The compiler
+/// vectorises it as long as nothing checks each step.
 fn dot(left: &[i16], right: &[i16]) -> i32 {
     let products = left.iter().zip(right).map(|(left, right)| i32::from(*left) * i32::from(*right));
     products.fold(0, i32::wrapping_add)
@@ -101,7 +102,7 @@ const fn to_float(sum: i32) -> f32 {
     sum as f32
 }
 
-/// What one whole number of a row is worth, of which the largest is to be this.
+/// Returns the value of one integer step of a row, if its largest number becomes `whole_max`.
 fn scale_of(row: &[f32], whole_max: f32) -> f32 {
     row.iter().fold(0.0_f32, |most, number| most.max(number.abs())) / whole_max
 }
@@ -111,14 +112,14 @@ fn to_whole(number: f32, scale: f32) -> i16 {
     if scale > 0.0 { (number / scale).round() as i16 } else { 0 }
 }
 
-/// The whole numbers of a row of weights, or of a vector, with what one of them is worth.
+/// Returns the integers of a row of weights or of a vector, with the value of one step.
 #[expect(clippy::cast_possible_truncation, reason = "none is larger than the largest weight")]
 fn to_bytes(row: &[f32]) -> (impl Iterator<Item = i8>, f32) {
     let scale = scale_of(row, WEIGHT_MAX);
     (row.iter().map(move |number| to_whole(*number, scale) as i8), scale)
 }
 
-/// Brings rows to mean 0 and variance 1, then stretches and moves them.
+/// Layer normalisation: rows get mean 0 and variance 1, then a learned scale and offset.
 #[derive(Debug)]
 struct LayerNorm {
     weight: Vec<f32>,
@@ -144,8 +145,8 @@ fn mean_of(numbers: impl ExactSizeIterator<Item = f32>) -> f32 {
     numbers.sum::<f32>() / f32::from(count.max(1))
 }
 
-/// The Gaussian error linear unit, by the error function of Abramowitz and Stegun 7.1.26, which
-/// is off by 1.5e-7 at most.
+/// The Gaussian error linear unit, by the error function of Abramowitz and Stegun 7.1.26. Its
+/// error is at most 1.5e-7.
 fn gelu(number: f32) -> f32 {
     let at = (number * std::f32::consts::FRAC_1_SQRT_2).abs();
     let t = 1.0 / (1.0 + 0.327_591_1 * at);
@@ -155,7 +156,7 @@ fn gelu(number: f32) -> f32 {
     0.5 * number * (1.0 + erf)
 }
 
-/// One layer.
+/// One transformer layer.
 #[derive(Debug)]
 struct EncoderLayer {
     query: Linear,
@@ -171,7 +172,9 @@ struct EncoderLayer {
 impl EncoderLayer {
     fn apply(&self, rows: &mut [f32], heads: usize, bias: Option<&RelativeBias>) {
         let width = self.attended.bias.len();
-        let (mut query, mut key, mut value) = (Vec::new(), Vec::new(), Vec::new());
+        let mut query = Vec::new();
+        let mut key = Vec::new();
+        let mut value = Vec::new();
         self.query.apply(rows, &mut query);
         self.key.apply(rows, &mut key);
         self.value.apply(rows, &mut value);
@@ -193,14 +196,16 @@ fn add(rows: &mut [f32], more: &[f32]) {
     rows.iter_mut().zip(more).for_each(|(number, more)| *number += more);
 }
 
-/// Scaled dot-product attention of each head (Vaswani et al. 2017), with what distances add.
+/// Computes scaled dot-product attention of each head (Vaswani et al. 2017), with the bias of
+/// distances.
 fn attention(
     [query, key, value]: [&[f32]; 3],
     width: usize,
     heads: usize,
     bias: Option<&RelativeBias>,
 ) -> Vec<f32> {
-    let (texts, size) = (query.len() / width, width / heads);
+    let texts = query.len() / width;
+    let size = width / heads;
     let root = f32::from(u16::try_from(size).unwrap_or(u16::MAX)).sqrt();
     let mut output = vec![0.0; query.len()];
     let mut turned = vec![0.0; size * texts];
@@ -219,7 +224,7 @@ fn attention(
                 weights.iter_mut().zip(keys).for_each(|(sum, key)| *sum += number * key);
             }
             if let Some(bias) = bias {
-                let more = bias.of(head, at, texts).iter().zip(&mut weights);
+                let more = bias.row(head, at, texts).iter().zip(&mut weights);
                 more.for_each(|(bias, weight)| *weight += bias * root);
             }
             softmax(&mut weights, root);
@@ -240,7 +245,7 @@ fn softmax(numbers: &mut [f32], root: f32) {
     numbers.iter_mut().for_each(|number| *number /= sum);
 }
 
-/// A model that makes vectors of texts.
+/// A model that computes vectors of texts.
 #[derive(Debug)]
 pub struct SentenceEncoder {
     pieces: WordPieces,
@@ -248,7 +253,7 @@ pub struct SentenceEncoder {
     heads: usize,
     pieces_max: usize,
     words: QuantizedRows,
-    /// Of the places, with what tells one text from a second added to each.
+    /// The position embeddings, with the embedding of the first segment added to each.
     positions: Vec<f32>,
     bias: Option<RelativeBias>,
     norm: LayerNorm,
@@ -259,7 +264,7 @@ impl SentenceEncoder {
     /// Reads the weights of a model.
     ///
     /// # Errors
-    /// When what it is of does not fit together.
+    /// Fails if its files do not fit together.
     pub fn read(
         config: &EncoderConfig,
         pieces: WordPieces,
@@ -272,7 +277,7 @@ impl SentenceEncoder {
         let width = config.hidden_size;
         let words =
             reader.numbers("embeddings.word_embeddings.weight", &[config.vocab_size, width])?;
-        let skipped = family.first_place();
+        let skipped = family.first_position();
         let pieces_max = (config.max_position_embeddings - skipped).min(PIECES_MAX);
         let shape = [config.max_position_embeddings, width];
         let mut positions = reader.numbers("embeddings.position_embeddings.weight", &shape)?;
@@ -309,10 +314,10 @@ impl SentenceEncoder {
         })
     }
 
-    /// The vector of a text, of which the beginning counts where it is long.
+    /// Returns the vector of a text. Of a long text only the beginning counts.
     pub fn encode(&self, text: &str) -> EmbeddingVector {
         let width = self.words.columns;
-        let pieces = self.pieces.of(text, self.pieces_max);
+        let pieces = self.pieces.split_text(text, self.pieces_max);
         let mut rows = Vec::with_capacity(pieces.len() * width);
         for piece in &pieces {
             let scale = self.words.scales[*piece];
@@ -332,12 +337,12 @@ impl SentenceEncoder {
     }
 }
 
-/// A vector of whole numbers with this one's direction; its length is none of its own.
+/// Returns an integer vector with the same direction. The length is not kept.
 pub fn quantized(numbers: &[f32]) -> EmbeddingVector {
     EmbeddingVector::new(to_bytes(numbers).0.collect())
 }
 
-/// Reads what layers are of, by their names.
+/// Reads the weights of layers by their names.
 struct WeightReader<'a, R> {
     tensors: Tensors<R>,
     config: &'a EncoderConfig,
@@ -370,7 +375,8 @@ impl<R: Read + Seek> WeightReader<'_, R> {
     }
 
     fn layer(&mut self, name: &str) -> Result<EncoderLayer, EmbeddingModelError> {
-        let (width, inner) = (self.config.hidden_size, self.config.intermediate_size);
+        let width = self.config.hidden_size;
+        let inner = self.config.intermediate_size;
         let [query, key, value, attended, norm] = match self.family {
             EncoderFamily::Bert => {
                 ["self.query", "self.key", "self.value", "output.dense", "output.LayerNorm"]
@@ -405,7 +411,7 @@ mod tests {
 
     #[test]
     fn a_query_looks_at_the_key_that_is_like_it() {
-        // Two heads of two numbers; each text's value is its own.
+        // Two heads of two numbers. Each text has its own value.
         let query = [9.0, 0.0, 0.0, 9.0, 0.0, 9.0, 9.0, 0.0];
         let value = [1.0, 1.0, 2.0, 2.0, 3.0, 3.0, 4.0, 4.0];
         let found = attention([&query, &query, &value], 4, 2, None);
@@ -439,7 +445,7 @@ mod tests {
                 for (at, found) in row.iter().enumerate() {
                     let products = text.iter().zip(&weights[at * 8..]).map(|(x, w)| x * w);
                     let wanted = products.sum::<f32>() + linear.bias[at];
-                    // Of each factor half a step of 127 may be lost.
+                    // Each factor may lose half a step of 127.
                     prop_assert!((found - wanted).abs() < 8.0 * 10.0 / 127.0, "{} {}", found, wanted);
                 }
             }

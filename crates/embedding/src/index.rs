@@ -1,7 +1,7 @@
-//! Pure: many vectors in one piece of memory, and whose are nearest to another.
+//! Pure: many vectors in one block of memory, and the search for the nearest.
 //!
-//! Exact: each is looked at, which takes some tens of nanoseconds. Nothing is approximated, and
-//! nothing is found that was not added.
+//! The search is exact: it compares each vector, which takes some tens of nanoseconds. It only
+//! finds vectors that were added.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,39 +10,39 @@ use automaton_core::embedding::DIMENSIONS_MAX;
 
 use crate::centroid::CentredQuery;
 
-/// Vectors of one model, by number.
+/// Vectors of one model, by id.
 #[derive(Debug, Clone, Default)]
 pub struct VectorIndex {
     dimensions: usize,
     ids: Vec<i64>,
-    /// Whether each is of somebody else.
+    /// True for each vector of somebody else's text.
     outside: Vec<bool>,
-    /// The square of each one's length.
+    /// The squared norm of each vector.
     squares: Vec<i32>,
     numbers: Vec<i8>,
 }
 
 impl VectorIndex {
-    /// How many there are.
+    /// Returns the number of vectors.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.ids.len()
     }
 
-    /// Whether there is none.
+    /// Returns true if there are no vectors.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.ids.is_empty()
     }
 
-    /// The number that was added last.
+    /// Returns the id that was added last.
     #[must_use]
     pub fn last(&self) -> Option<i64> {
         self.ids.last().copied()
     }
 
-    /// Adds a vector of a number a byte; one of another length than the first is left out. A
-    /// number has several by being added with each in turn.
+    /// Adds a vector of one byte a number. One of another length than the first is ignored. An id
+    /// gets several vectors by being added with each in turn.
     pub fn add(&mut self, id: i64, outside: bool, vector: &[u8]) {
         if self.is_empty() {
             self.dimensions = vector.len();
@@ -58,9 +58,9 @@ impl VectorIndex {
         self.outside.push(outside);
     }
 
-    /// The most similar of its own, or of others: best first, with how similar the nearest vector
-    /// of each is, in thousandths; of equal ones the last added first. However much others say, it
-    /// takes no place of its own.
+    /// Returns the most similar ids among its own texts or those of others, best first, each with
+    /// the similarity of its nearest vector in thousandths. Among equals the last added comes
+    /// first. Texts of others never displace its own, since they are searched separately.
     #[must_use]
     pub fn nearest(&self, to: &CentredQuery, others: bool, most: usize) -> Vec<(i64, i32)> {
         if to.vector.len() != self.dimensions || self.is_empty() {
@@ -76,7 +76,7 @@ impl VectorIndex {
             }
             let numbers = &self.numbers[from * self.dimensions..upto * self.dimensions];
             let vectors = numbers.chunks_exact(self.dimensions).zip(&self.squares[from..upto]);
-            let nearest = vectors.map(|(vector, square)| to.to(vector, *square)).max();
+            let nearest = vectors.map(|(vector, square)| to.similarity_to(vector, *square)).max();
             best.push(Reverse((nearest, from)));
             if best.len() > most {
                 best.pop();
@@ -87,12 +87,12 @@ impl VectorIndex {
     }
 }
 
-/// A number for each byte.
+/// Converts bytes to numbers.
 pub(crate) fn numbers(bytes: &[u8]) -> Vec<i8> {
     bytes.iter().map(|byte| byte.cast_signed()).collect()
 }
 
-/// The sum of the products, which no vector is long enough to overflow.
+/// Returns the sum of the products, which no vector is long enough to overflow.
 pub(crate) fn dot(left: &[i8], right: &[i8]) -> i32 {
     let products = left.iter().zip(right).map(|(left, right)| i32::from(*left) * i32::from(*right));
     products.fold(0, i32::wrapping_add)
@@ -105,9 +105,9 @@ mod tests {
     use automaton_core::embedding::EmbeddingVector;
     use proptest::prelude::*;
 
-    /// What is asked where nothing is known of the others.
+    /// Returns a query without any known vectors.
     fn asked(numbers: Vec<i8>) -> CentredQuery {
-        Centroid::default().away(&EmbeddingVector::new(numbers))
+        Centroid::default().adjust_query(&EmbeddingVector::new(numbers))
     }
 
     #[test]
@@ -135,7 +135,8 @@ mod tests {
             ),
             to in prop::collection::vec(any::<i8>(), 8), most in 1..9_usize, others in any::<bool>(),
         ) {
-            let (mut index, to) = (VectorIndex::default(), asked(to));
+            let mut index = VectorIndex::default();
+            let to = asked(to);
             let mut wanted: Vec<(i64, i32)> = Vec::new();
             for (id, (outside, vectors)) in (0..).zip(&all) {
                 vectors.iter().for_each(|vector| index.add(id, *outside, vector));

@@ -1,8 +1,8 @@
-//! What texts mean, by a table of words or by a small encoder of the BERT or MPNet family on the
-//! CPU, and which of many means most nearly the same.
+//! Text embeddings, by a table of words or by a small encoder of the BERT or MPNet family on the
+//! CPU, and the search for the most similar text.
 //!
-//! A crate of its own, since it is arithmetic that has to be optimised. It reads what it is given
-//! to read, opens nothing, and must never guess at a file that does not fit.
+//! It is a separate crate because its arithmetic has to be optimised. It reads from the given
+//! readers, opens nothing, and must never guess at a file that does not fit.
 
 mod centroid;
 mod config;
@@ -20,25 +20,25 @@ pub use index::VectorIndex;
 pub use word_vectors::{WORD_VECTORS, WordVectors};
 pub use wordpiece::WordPieces;
 
-/// Files are of no model that is understood.
+/// The files are not a supported model.
 #[derive(Debug, thiserror::Error)]
 pub enum EmbeddingModelError {
-    /// What it says of itself does not fit.
+    /// The configuration does not fit.
     #[error("its configuration does not fit: {why}")]
     Config {
-        /// What.
+        /// The defect.
         why: String,
     },
-    /// Its vocabulary lacks a piece that every text needs.
+    /// The vocabulary lacks a piece that every text needs.
     #[error("its vocabulary has no {piece}")]
     Vocabulary {
-        /// Which.
+        /// The missing piece.
         piece: &'static str,
     },
-    /// Its weights do not fit.
+    /// The weights cannot be used.
     #[error("its weights cannot be used: {why}")]
     Weights {
-        /// What does not fit.
+        /// The defect.
         why: String,
     },
 }

@@ -1,9 +1,10 @@
-//! Pure but for reading: the tensors of a file in safetensors format.
+//! Pure except for reading: the tensors of a file in safetensors format.
 //!
-//! A header's length as eight bytes, little endian, the header as JSON with each tensor's type,
-//! shape and place, then the data (<https://github.com/huggingface/safetensors>). Places are
-//! held against the size of the file before anything is read. It must never allocate by what
-//! the file claims beyond that size.
+//! The format is: the header's length as eight bytes, little endian. Then the header as JSON,
+//! with each tensor's type, shape and offsets. Then the data
+//! (<https://github.com/huggingface/safetensors>). Offsets are compared with the size of the file
+//! before anything is read. It must never allocate more than the size of the file, whatever the
+//! header claims.
 
 use std::collections::HashMap;
 use std::io::{Read, Seek, SeekFrom};
@@ -13,18 +14,18 @@ use serde::de::IgnoredAny;
 
 use crate::EmbeddingModelError;
 
-/// The most bytes of a header; that of a large model has some tens of thousands.
+/// The most bytes of a header. That of a large model has some tens of thousands.
 const HEADER_BYTES_MAX: u64 = 4 << 20;
 
-/// What the header says beside the tensors.
+/// The header's entry that is not a tensor.
 const METADATA: &str = "__metadata__";
 
-/// Where a tensor is, and what it is.
+/// The type, shape and offsets of a tensor.
 #[derive(Debug, Deserialize)]
 struct TensorPlace {
     dtype: String,
     shape: Vec<usize>,
-    /// From and to, in bytes of the data.
+    /// The start and end, in bytes of the data.
     data_offsets: (u64, u64),
 }
 
@@ -41,7 +42,7 @@ enum HeaderEntry {
 pub(crate) struct Tensors<R> {
     file: R,
     places: HashMap<String, TensorPlace>,
-    /// Where the data begins, and how long it is, in bytes.
+    /// The start and the length of the data, in bytes.
     data_from: u64,
     data_bytes: u64,
 }
@@ -50,20 +51,20 @@ impl<R: Read + Seek> Tensors<R> {
     /// Reads the header.
     ///
     /// # Errors
-    /// [`EmbeddingModelError::Weights`] when it is none.
+    /// Returns [`EmbeddingModelError::Weights`] if the header is not valid.
     pub(crate) fn open(mut file: R) -> Result<Self, EmbeddingModelError> {
-        let bytes = file.seek(SeekFrom::End(0)).map_err(unread)?;
-        file.rewind().map_err(unread)?;
+        let bytes = file.seek(SeekFrom::End(0)).map_err(read_failed)?;
+        file.rewind().map_err(read_failed)?;
         let mut length = [0; 8];
-        file.read_exact(&mut length).map_err(unread)?;
+        file.read_exact(&mut length).map_err(read_failed)?;
         let length = u64::from_le_bytes(length);
         if length > HEADER_BYTES_MAX.min(bytes.saturating_sub(8)) {
-            return Err(bad(format!("its header claims {length} bytes")));
+            return Err(unusable(format!("its header claims {length} bytes")));
         }
         let mut header = Vec::new();
-        file.by_ref().take(length).read_to_end(&mut header).map_err(unread)?;
+        file.by_ref().take(length).read_to_end(&mut header).map_err(read_failed)?;
         let entries: HashMap<String, HeaderEntry> = serde_json::from_slice(&header)
-            .map_err(|error| bad(format!("its header is none: {error}")))?;
+            .map_err(|error| unusable(format!("its header is none: {error}")))?;
         let data_from = 8 + length;
         let tensors = entries.into_iter().filter_map(|(name, entry)| match entry {
             HeaderEntry::Tensor(place) => Some((name, place)),
@@ -73,21 +74,21 @@ impl<R: Read + Seek> Tensors<R> {
         Ok(Self { file, places, data_from, data_bytes: bytes - data_from })
     }
 
-    /// The shape of a tensor.
+    /// Returns the shape of a tensor.
     ///
     /// # Errors
-    /// When there is none of this name.
+    /// Fails if there is no tensor of this name.
     pub(crate) fn shape(&self, name: &str) -> Result<&[usize], EmbeddingModelError> {
         self.places
             .get(name)
             .map(|place| &place.shape[..])
-            .ok_or_else(|| bad(format!("it has no {name}")))
+            .ok_or_else(|| unusable(format!("it has no {name}")))
     }
 
-    /// The numbers of a tensor of this shape.
+    /// Reads the numbers of a tensor of this shape.
     ///
     /// # Errors
-    /// When there is none, its shape is another one, or its numbers are not those of 32 bits.
+    /// Fails if there is no such tensor, its shape differs, or its numbers are not 32-bit floats.
     pub(crate) fn read(
         &mut self,
         name: &str,
@@ -95,47 +96,49 @@ impl<R: Read + Seek> Tensors<R> {
     ) -> Result<Vec<f32>, EmbeddingModelError> {
         let found = self.shape(name)?;
         if found != shape {
-            return Err(bad(format!("{name} has the shape {found:?}, and not {shape:?}")));
+            return Err(unusable(format!("{name} has the shape {found:?}, and not {shape:?}")));
         }
         let place = &self.places[name];
         if place.dtype != "F32" {
             let dtype = &place.dtype;
-            return Err(bad(format!("{name} has numbers of {dtype}; only F32 is read")));
+            return Err(unusable(format!("{name} has numbers of {dtype}; only F32 is read")));
         }
         let (from, to) = place.data_offsets;
         let count = shape.iter().try_fold(4_usize, |bytes, side| bytes.checked_mul(*side));
         let wanted = count.and_then(|bytes| u64::try_from(bytes).ok());
         if from > to || to > self.data_bytes || Some(to - from) != wanted {
-            return Err(bad(format!("{name} does not lie where it says")));
+            return Err(unusable(format!("{name} does not lie where it says")));
         }
-        self.file.seek(SeekFrom::Start(self.data_from + from)).map_err(unread)?;
-        // No more than the file is long.
+        self.file.seek(SeekFrom::Start(self.data_from + from)).map_err(read_failed)?;
+        // Not more than the length of the file.
         let count = shape.iter().product();
-        let (mut numbers, mut bytes) = (Vec::with_capacity(count), [0; 4]);
+        let mut numbers = Vec::with_capacity(count);
+        let mut bytes = [0; 4];
         for _ in 0..count {
-            self.file.read_exact(&mut bytes).map_err(unread)?;
+            self.file.read_exact(&mut bytes).map_err(read_failed)?;
             numbers.push(f32::from_le_bytes(bytes));
         }
         match numbers.iter().all(|number| number.is_finite()) {
             true => Ok(numbers),
-            false => Err(bad(format!("{name} has a number that is none"))),
+            false => Err(unusable(format!("{name} has a number that is none"))),
         }
     }
 }
 
-fn bad(why: String) -> EmbeddingModelError {
+fn unusable(why: String) -> EmbeddingModelError {
     EmbeddingModelError::Weights { why }
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the shape that map_err wants")]
-fn unread(error: std::io::Error) -> EmbeddingModelError {
-    bad(format!("it cannot be read: {error}"))
+fn read_failed(error: std::io::Error) -> EmbeddingModelError {
+    unusable(format!("it cannot be read: {error}"))
 }
 
-/// A file of these tensors.
+/// Returns a file of these tensors.
 #[cfg(test)]
 pub(crate) fn file_of(tensors: &[(&str, &[usize], Vec<f32>)]) -> Vec<u8> {
-    let (mut entries, mut data) = (Vec::new(), Vec::new());
+    let mut entries = Vec::new();
+    let mut data = Vec::new();
     for (name, shape, numbers) in tensors {
         let from = data.len();
         data.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));

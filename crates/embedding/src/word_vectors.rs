@@ -1,27 +1,27 @@
-//! Pure: a text as the sum of its words' vectors, from a table that goes with the program.
+//! Pure: text vectors as the sum of word vectors, from a built-in table.
 //!
-//! It takes microseconds and no model, and knows of a text which words it has and not their order:
-//! less than an encoder, and far more than whether two texts share a word. Words are those of
-//! [`terms`]; the rare ones weigh more. All numbers are whole, so that a text has the same vector
-//! on every machine. `word_vectors.md` beside the table says of what it is made. A word that the
-//! table lacks must count for nothing.
+//! It takes microseconds and no model. It knows a text's words but not their order, so it finds
+//! less than an encoder and far more than shared words. Words are those of [`terms`], and rare
+//! ones have more weight. All numbers are integers, so a text has the same vector on every
+//! machine. `word_vectors.md` beside the table describes its sources. A word that is missing in
+//! the table must count for nothing.
 
 use automaton_core::embedding::EmbeddingVector;
 use automaton_core::terms::terms;
 
-/// The table: how many words and numbers, where each word ends, the words in order, the weight of
-/// each, and its numbers from -7 to 7, two a byte, the first in the lower half. Whole numbers are
-/// little-endian.
+/// The table: the number of words and dimensions, the end of each word, the words in order, the
+/// weight of each, and its numbers from -7 to 7, two a byte, the first in the lower half.
+/// Integers are little-endian.
 const TABLE: &[u8] = include_bytes!("word_vectors.bin");
 
-/// What names the vectors; another table is another model.
+/// The model name of the vectors. Another table is another model.
 pub const WORD_VECTORS: &str = "built-in word vectors 1";
 
-/// Words of a text that count.
+/// The most words of a text that count.
 const TERMS_MAX: usize = 512;
 
-/// Of the words of a text that tell its language more than one in so many have to be known: it is
-/// of another language otherwise.
+/// A text has a vector only if more than one in this many of the words that identify its language
+/// are known. Otherwise it is in another language.
 const KNOWN_PART: usize = 2;
 
 /// A table of words.
@@ -35,7 +35,7 @@ pub struct WordVectors<'a> {
 }
 
 impl WordVectors<'static> {
-    /// The table that goes with the program; one without words, were it none.
+    /// Returns the built-in table, or an empty one if it were invalid.
     #[must_use]
     pub fn built_in() -> Self {
         Self::read(TABLE).unwrap_or(WordVectors {
@@ -49,11 +49,12 @@ impl WordVectors<'static> {
 }
 
 impl<'a> WordVectors<'a> {
-    /// The table in these bytes, where they are one.
+    /// Parses a table. Returns `None` if the bytes are not one.
     fn read(bytes: &'a [u8]) -> Option<Self> {
         let (&count, bytes) = bytes.split_first_chunk::<4>()?;
         let (&dimensions, bytes) = bytes.split_first_chunk::<4>()?;
-        let (count, dimensions) = (size(count)?, size(dimensions)?);
+        let count = size(count)?;
+        let dimensions = size(dimensions)?;
         let (ends, bytes) = bytes.split_at_checked(count.checked_mul(4)?)?;
         let (ends, _) = ends.as_chunks();
         let (words, bytes) =
@@ -66,16 +67,16 @@ impl<'a> WordVectors<'a> {
         is_whole.then_some(Self { ends, words, weights, dimensions, numbers })
     }
 
-    /// The vector of a text; one without a direction where too few words are known.
+    /// Returns the vector of a text. It has no direction if too few words are known.
     #[must_use]
     pub fn encode(&self, text: &str) -> EmbeddingVector {
         let mut words = terms(text);
         words.truncate(TERMS_MAX);
         let mut sums = vec![0_i64; self.dimensions];
         let telling: Vec<&String> = words.iter().filter(|word| tells_language(word)).collect();
-        let known = telling.iter().filter(|word| self.place(word).is_some()).count();
+        let known = telling.iter().filter(|word| self.index_of(word).is_some()).count();
         if known * KNOWN_PART > telling.len() {
-            let places = words.iter().filter_map(|word| self.place(word));
+            let places = words.iter().filter_map(|word| self.index_of(word));
             places.for_each(|place| self.add(place, &mut sums));
         }
         let most = sums.iter().map(|sum| sum.abs()).max().unwrap_or(0).max(1);
@@ -83,7 +84,7 @@ impl<'a> WordVectors<'a> {
         EmbeddingVector::new(sums.iter().map(scaled).collect())
     }
 
-    /// Adds a word's numbers by its weight.
+    /// Adds a word's numbers, multiplied by its weight.
     fn add(&self, place: usize, sums: &mut [i64]) {
         let weight = i64::from(u16::from_le_bytes(self.weights[place]));
         let row = &self.numbers[place * self.dimensions / 2..][..self.dimensions / 2];
@@ -92,8 +93,8 @@ impl<'a> WordVectors<'a> {
         sums.iter_mut().zip(numbers).for_each(|(sum, number)| *sum += weight * i64::from(number));
     }
 
-    /// At which place of the table a word is.
-    fn place(&self, word: &str) -> Option<usize> {
+    /// Returns the index of a word in the table.
+    fn index_of(&self, word: &str) -> Option<usize> {
         let mut range = 0..self.ends.len();
         while !range.is_empty() {
             let middle = range.start + range.len() / 2;
@@ -112,8 +113,8 @@ impl<'a> WordVectors<'a> {
     }
 }
 
-/// Whether a word says in which language a text is: numbers, names with digits and single letters
-/// are in all.
+/// Returns true if a word identifies the language of a text. Numbers, names with digits and
+/// single letters occur in all languages.
 fn tells_language(word: &str) -> bool {
     !word.is_ascii() || (word.len() > 1 && !word.bytes().any(|byte| byte.is_ascii_digit()))
 }
@@ -127,7 +128,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A table of words with two numbers each.
+    /// Returns a table of words with two numbers each.
     fn table(words: &[(&str, u16, [i8; 2])]) -> Vec<u8> {
         let number = |number: usize| u32::try_from(number).unwrap().to_le_bytes();
         let mut end = 0;

@@ -1,9 +1,9 @@
-//! Pure: the pieces of words that a BERT model or one of its relatives reads, of its `vocab.txt`.
+//! Pure: splits texts into the word pieces of a BERT-like model, by its `vocab.txt`.
 //!
-//! The steps are those of the uncased BERT models (Devlin et al. 2019; the basic tokenizer and
-//! `WordPiece` of its reference implementation): control characters go, ideographs and
-//! punctuation stand alone, letters are small and without accents, and a word is the longest
-//! pieces that are known, from its beginning. A text must never become more pieces than asked.
+//! The steps are those of the uncased BERT models (Devlin et al. 2019, the basic tokenizer and
+//! `WordPiece` of its reference implementation). Control characters are removed, and ideographs
+//! and punctuation stand alone. Letters are lower case without accents. A word is split into the
+//! longest known pieces, from its beginning. A text must never become more pieces than requested.
 
 use std::collections::HashMap;
 
@@ -12,13 +12,13 @@ use unicode_general_category::{GeneralCategory, get_general_category};
 
 use crate::{EmbeddingModelError, EncoderConfig};
 
-/// What stands for a word that is not known.
+/// The piece of an unknown word.
 const UNKNOWN: &str = "[UNK]";
 
-/// What a piece begins with that goes on within a word.
+/// The prefix of a piece that continues a word.
 const WITHIN: &str = "##";
 
-/// Characters of a word beyond which it is not known.
+/// The longest word that can be known, in characters.
 const WORD_CHARS_MAX: usize = 100;
 
 /// A vocabulary.
@@ -32,12 +32,12 @@ pub struct WordPieces {
 }
 
 impl WordPieces {
-    /// Reads the vocabulary of a model, a piece a line.
+    /// Reads the vocabulary of a model, one piece a line.
     ///
     /// # Errors
-    /// When the model is none that is understood, or one of the three special pieces is missing.
+    /// Fails if the model is not supported, or one of the three special pieces is missing.
     pub fn read(text: &str, config: &EncoderConfig) -> Result<Self, EmbeddingModelError> {
-        Self::with_marks(text, config.family()?.marks())
+        Self::with_marks(text, config.family()?.special_pieces())
     }
 
     fn with_marks(
@@ -51,18 +51,20 @@ impl WordPieces {
             let missing = EmbeddingModelError::Vocabulary { piece };
             ids.get(piece).copied().ok_or(missing)
         };
-        let (begin, end, unknown) = (special(begin)?, special(end)?, special(UNKNOWN)?);
+        let begin = special(begin)?;
+        let end = special(end)?;
+        let unknown = special(UNKNOWN)?;
         Ok(Self { begin, end, unknown, ids, count: text.lines().count() })
     }
 
-    /// How many pieces there are, those that stand twice counted twice.
+    /// Returns the number of pieces. Duplicates count twice.
     pub(crate) const fn len(&self) -> usize {
         self.count
     }
 
-    /// The pieces of a text, from the one that begins it to the one that ends it; `most` of
-    /// them in all, at least these two.
-    pub(crate) fn of(&self, text: &str, most: usize) -> Vec<usize> {
+    /// Splits a text into its pieces, including the first and the last special piece. Returns at
+    /// most `most` pieces, but at least these two.
+    pub(crate) fn split_text(&self, text: &str, most: usize) -> Vec<usize> {
         let mut pieces = vec![self.begin];
         for word in words(text) {
             if pieces.len() >= most {
@@ -100,10 +102,10 @@ impl WordPieces {
     }
 }
 
-/// The words of a text: small, without accents, punctuation and ideographs alone.
+/// Splits a text into words: lower case, without accents, with punctuation and ideographs alone.
 fn words(text: &str) -> Vec<String> {
     let mut words = vec![String::new()];
-    let clean = text.chars().filter(|char| !is_left_out(*char));
+    let clean = text.chars().filter(|char| !is_removed(*char));
     let parts: DecomposingNormalizerBorrowed<'_> = DecomposingNormalizer::new_nfd();
     let small = parts.normalize_iter(clean.flat_map(char::to_lowercase));
     let plain = small.filter(|char| get_general_category(*char) != GeneralCategory::NonspacingMark);
@@ -121,7 +123,7 @@ fn words(text: &str) -> Vec<String> {
     words
 }
 
-fn is_left_out(char: char) -> bool {
+fn is_removed(char: char) -> bool {
     let is_space = matches!(char, '\t' | '\n' | '\r');
     let other = matches!(
         get_general_category(char),
@@ -173,25 +175,27 @@ mod tests {
     fn vocabulary() -> WordPieces {
         let lines =
             "[PAD]\n[UNK]\n[CLS]\n[SEP]\nboat\n##s\nun\n##able\n.\n東\n京\ncafe\nwant\n##ed";
-        WordPieces::with_marks(lines, EncoderFamily::Bert.marks()).unwrap()
+        WordPieces::with_marks(lines, EncoderFamily::Bert.special_pieces()).unwrap()
     }
 
     #[test]
     fn a_text_becomes_the_longest_pieces_that_are_known() {
-        let pieces = |text: &str| vocabulary().of(text, 16);
+        let pieces = |text: &str| vocabulary().split_text(text, 16);
         assert_eq!(pieces("BOATS."), [2, 4, 5, 8, 3]);
         assert_eq!(pieces("unable café\u{200b}"), [2, 6, 7, 11, 3]);
         assert_eq!(pieces("東京 \u{1} xyz"), [2, 9, 10, 1, 3]);
         assert_eq!(pieces("wanteds unwanted"), [2, 12, 13, 5, 1, 3]);
         assert_eq!(pieces(&"a".repeat(101)), [2, 1, 3]);
         assert_eq!(pieces(""), [2, 3]);
-        assert_eq!(vocabulary().of("boat boat boat", 4), [2, 4, 4, 3]);
+        assert_eq!(vocabulary().split_text("boat boat boat", 4), [2, 4, 4, 3]);
     }
 
     #[test]
     fn a_vocabulary_without_its_special_pieces_is_none() {
         let missing = |family: EncoderFamily| {
-            WordPieces::with_marks("[CLS]\n[UNK]\n<s>", family.marks()).unwrap_err().to_string()
+            WordPieces::with_marks("[CLS]\n[UNK]\n<s>", family.special_pieces())
+                .unwrap_err()
+                .to_string()
         };
         assert!(missing(EncoderFamily::Bert).contains("[SEP]"));
         assert!(missing(EncoderFamily::Mpnet).contains("</s>"));
@@ -200,7 +204,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_text_becomes_too_many(text in "\\PC{0,40}|[a-z .]{0,80}", most in 2..20_usize) {
-            let pieces = vocabulary().of(&text, most);
+            let pieces = vocabulary().split_text(&text, most);
             prop_assert!((2..=most).contains(&pieces.len()));
             prop_assert_eq!((pieces[0], pieces[pieces.len() - 1]), (2, 3));
         }

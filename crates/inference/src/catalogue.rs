@@ -24,16 +24,16 @@ pub struct ModelInfo {
     pub context_tokens: u32,
     /// The longest answer that it gives, in tokens, where that is known.
     pub max_output_tokens: Option<u32>,
-    /// Whether it needs leading by the hand.
+    /// True if it needs more guidance than others.
     pub weak: bool,
-    /// Whether it runs on the processors of this machine, which read some tens of tokens a
-    /// second: its prompts are short, and it is offered few tools at once.
+    /// True if it runs on the processors of this machine, which read some tens of tokens a
+    /// second. Its prompts are short, and it is offered few tools at once.
     pub compact: bool,
     /// Its prices.
     pub prices: ModelPrices,
     /// Which fields a request to it has.
     pub dialect: RequestDialect,
-    /// What a person should know about it.
+    /// Note for a person.
     pub note: Option<String>,
 }
 
@@ -53,7 +53,7 @@ pub enum RequestDialect {
     Reasoning,
 }
 
-/// Where a model is served: whom to believe what it says of itself.
+/// Location of a model's server, which decides whose claims are believed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ModelHosting {
@@ -65,14 +65,14 @@ pub enum ModelHosting {
     Hosted,
 }
 
-/// What somebody says of a model; what is not said is `None`.
+/// Claims about a model; an absent claim is `None`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ModelClaims {
     /// Its window, in tokens.
     pub context_tokens: Option<u32>,
     /// The longest answer that it gives, in tokens.
     pub max_output_tokens: Option<u32>,
-    /// What it costs.
+    /// Prices.
     pub prices: Option<ModelPrices>,
     /// Which fields a request to it has; only its creator says that.
     pub dialect: Option<RequestDialect>,
@@ -95,8 +95,8 @@ struct CatalogueRow {
     dialect: RequestDialect,
     #[serde(default)]
     weak: bool,
-    /// Whether anybody may run it: then it costs nothing on this machine, and at home its
-    /// server alone knows the window that it has been given.
+    /// True if anybody may run the model. On this machine it then costs nothing, and only its
+    /// server knows its window.
     #[serde(default)]
     open: bool,
     prices: ModelPrices,
@@ -116,30 +116,30 @@ impl CatalogueRow {
     }
 }
 
-/// What is known of a model that somebody serves for money.
+/// Returns the known properties of a model that somebody sells.
 ///
 /// # Errors
 /// [`InferenceError::Catalogue`] when the built-in rows are damaged.
 pub fn model(id: &str) -> Result<ModelInfo, InferenceError> {
-    known(id, ModelHosting::Hosted, &ModelClaims::default(), &ModelClaims::default())
+    merge_claims(id, ModelHosting::Hosted, &ModelClaims::default(), &ModelClaims::default())
 }
 
-/// What is known of a model that this machine serves: as [`model`], but one that no row
-/// names, or that anybody may run, costs nothing and has a small window.
+/// Returns the known properties of a model on this machine: as [`model`], but a model without a
+/// row, or with open weights, costs nothing and has a small window.
 ///
 /// # Errors
 /// As [`model`].
 pub fn own_model(id: &str) -> Result<ModelInfo, InferenceError> {
-    known(id, ModelHosting::Here, &ModelClaims::default(), &ModelClaims::default())
+    merge_claims(id, ModelHosting::Here, &ModelClaims::default(), &ModelClaims::default())
 }
 
-/// What holds of a model: what its creator configured, then what its server says, then the
-/// catalogue. A server that is not on this machine must never set a price below the
-/// catalogue's, or a window above that of a model that the catalogue names.
+/// Merges the claims about a model: first the creator's configuration, then its server's, then
+/// the catalogue's. A server on another machine must never set a price below the catalogue's, or
+/// a window above the catalogue's.
 ///
 /// # Errors
 /// As [`model`].
-pub fn known(
+pub fn merge_claims(
     id: &str,
     place: ModelHosting,
     configured: &ModelClaims,
@@ -202,7 +202,7 @@ enum Counted {
     Sold,
 }
 
-/// What nobody says of a model, and where to say it.
+/// Returns a note on properties that nobody stated, and where to state them.
 fn unknown(id: &str, guessed: Option<u32>, counted: Option<Counted>) -> Option<String> {
     let window = guessed.map(|tokens| {
         format!(
@@ -228,10 +228,12 @@ fn unknown(id: &str, guessed: Option<u32>, counted: Option<Counted>) -> Option<S
     (!notes.is_empty()).then(|| notes.join("; "))
 }
 
-/// What a server of ours says of a model that it offers. It bills, so it is believed.
+/// Returns the properties of a model that one of our clouds offers. The cloud bills, so its
+/// claims are believed.
 #[must_use]
 pub fn served(row: &ModelRow) -> ModelInfo {
-    let (pricing, weak) = (&row.pricing, row.weak);
+    let pricing = &row.pricing;
+    let weak = row.weak;
     let dialect = match row.parameter_style.as_str() {
         "max_completion_tokens" => RequestDialect::Reasoning,
         _ if weak => RequestDialect::Guided,

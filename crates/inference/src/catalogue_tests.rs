@@ -1,4 +1,4 @@
-//! What holds of a model when several say something of it.
+//! Properties of a model with several claims.
 
 use super::*;
 use automaton_core::money::Microcents;
@@ -146,10 +146,11 @@ fn the_creator_is_believed_before_the_server_and_the_server_before_the_catalogue
         dialect: None,
     };
     let of = |id, place, creator: &ModelClaims, server: &ModelClaims| {
-        known(id, place, creator, server).unwrap()
+        merge_claims(id, place, creator, server).unwrap()
     };
     // Who is asked, of which model, where: which window, and whether it is free.
-    let (dear, free) = (false, true);
+    let dear = false;
+    let free = true;
     let table = [
         ("gpt-5.2", ModelHosting::Hosted, nobody, nobody, 400_000, dear),
         ("gpt-5.2", ModelHosting::Hosted, nobody, server(9_000_000, 0), 400_000, dear),

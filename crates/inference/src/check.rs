@@ -6,9 +6,10 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use automaton_core::arguments::fit_arguments;
-use automaton_core::tool::{ToolName, ToolSpec};
+use automaton_core::tool::{ToolName, ToolSchema, ToolSpec};
 use jsonschema::Validator;
 use jsonschema::error::ValidationErrorKind;
 use serde_json::{Map, Value};
@@ -27,13 +28,20 @@ const SENTENCE_BYTES_MAX: usize = 600;
 /// The longest that a text of the model is quoted, in characters.
 const QUOTED_CHARS_MAX: usize = 64;
 
-/// The compiled schemas of a set of tools. Made once for each set.
-#[derive(Debug)]
+/// The compiled schemas of a set of tools. Each is compiled once, and shared by the sets that
+/// are made of this one.
+#[derive(Debug, Clone, Default)]
 pub struct Checker {
-    tools: BTreeMap<ToolName, Validator>,
-    schemas: BTreeMap<ToolName, Value>,
-    /// The names of the arguments of those that take no others.
-    arguments: BTreeMap<ToolName, Vec<String>>,
+    tools: BTreeMap<ToolName, Arc<CompiledSchema>>,
+}
+
+/// The schema of one tool.
+#[derive(Debug)]
+struct CompiledSchema {
+    validator: Validator,
+    schema: ToolSchema,
+    /// The names of the arguments, where the tool takes no others.
+    arguments: Option<Vec<String>>,
 }
 
 /// A call that fits.
@@ -45,22 +53,13 @@ pub struct CheckedCall {
     pub arguments: Value,
 }
 
-/// A call of a tool that there is, with arguments that nobody has looked at.
-#[derive(Debug, Clone, PartialEq)]
-pub struct UncheckedCall {
-    /// The tool.
-    pub tool: ToolName,
-    /// The arguments by their names.
-    pub arguments: Map<String, Value>,
-}
-
 /// A call that does not fit.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{sentence}")]
 pub struct CallFault {
-    /// What is wrong and what to do about it, for the model.
+    /// Description of the fault and its remedy, for the model.
     pub sentence: String,
-    /// What kind of fault it is.
+    /// Kind of the fault.
     pub kind: FaultKind,
 }
 
@@ -87,10 +86,17 @@ impl CallFault {
     }
 }
 
-/// A tool and the names of its arguments.
-fn arguments_of(spec: &ToolSpec) -> (ToolName, Vec<String>) {
-    let properties = spec.parameters["properties"].as_object();
-    (spec.name.clone(), properties.into_iter().flat_map(|all| all.keys().cloned()).collect())
+impl CompiledSchema {
+    fn new(spec: &ToolSpec) -> Result<Self, InferenceError> {
+        let validator = jsonschema::validator_for(&spec.parameters).map_err(|source| {
+            InferenceError::Schema { tool: spec.name.clone(), source: Box::new(source) }
+        })?;
+        let properties = spec.parameters["properties"].as_object();
+        let names = properties.into_iter().flat_map(|all| all.keys().cloned());
+        let is_closed = spec.parameters["additionalProperties"] == false;
+        let arguments = is_closed.then(|| names.collect());
+        Ok(Self { validator, schema: spec.parameters.clone(), arguments })
+    }
 }
 
 impl Checker {
@@ -99,18 +105,33 @@ impl Checker {
     /// # Errors
     /// [`InferenceError::Schema`] when one is no JSON Schema.
     pub fn new(specs: &[ToolSpec]) -> Result<Self, InferenceError> {
-        let compile = |spec: &ToolSpec| match jsonschema::validator_for(&spec.parameters) {
-            Ok(validator) => Ok((spec.name.clone(), validator)),
-            Err(source) => {
-                Err(InferenceError::Schema { tool: spec.name.clone(), source: Box::new(source) })
-            }
-        };
-        let tools = specs.iter().map(compile).collect::<Result<_, _>>()?;
-        let schemas = specs.iter().map(|spec| (spec.name.clone(), (*spec.parameters).clone()));
-        let schemas = schemas.collect();
-        let closed = |spec: &&ToolSpec| spec.parameters["additionalProperties"] == false;
-        let arguments = specs.iter().filter(closed).map(arguments_of).collect();
-        Ok(Self { tools, schemas, arguments })
+        let mut checker = Self::default();
+        for spec in specs {
+            checker.insert(spec)?;
+        }
+        Ok(checker)
+    }
+
+    /// Compiles the schema of one more tool, in place of one of the same name.
+    ///
+    /// # Errors
+    /// [`InferenceError::Schema`] when it is no JSON Schema; nothing is changed then.
+    pub fn insert(&mut self, spec: &ToolSpec) -> Result<(), InferenceError> {
+        self.tools.insert(spec.name.clone(), Arc::new(CompiledSchema::new(spec)?));
+        Ok(())
+    }
+
+    /// Forgets a tool.
+    pub fn remove(&mut self, name: &ToolName) {
+        self.tools.remove(name);
+    }
+
+    /// Returns a checker of those of its tools that are offered.
+    #[must_use]
+    pub fn only(&self, offered: &[ToolSpec]) -> Self {
+        let known = |spec: &ToolSpec| self.tools.get_key_value(&spec.name);
+        let shared = offered.iter().filter_map(known);
+        Self { tools: shared.map(|(name, schema)| (name.clone(), Arc::clone(schema))).collect() }
     }
 
     /// Reads a call and checks it.
@@ -118,74 +139,100 @@ impl Checker {
     /// # Errors
     /// The first thing that is wrong with it.
     pub fn check(&self, call: &RawCall) -> Result<CheckedCall, CallFault> {
-        self.check_arguments(self.read(call)?)
+        self.check_renamed(call, |_, _| ())
     }
 
-    /// Reads a call: its tool and the names of its arguments.
+    /// Reads a call, has the names of its arguments put right for its tool, and checks it.
     ///
     /// # Errors
-    /// When there is no such tool, or the arguments are too long or no JSON object.
-    pub fn read(&self, call: &RawCall) -> Result<UncheckedCall, CallFault> {
-        let (tool, _) = self.find(&call.tool)?;
-        let bytes = call.arguments.len();
-        if bytes > ARGUMENTS_BYTES_MAX {
-            let sentence = format!(
-                "The arguments of {tool} are {bytes} bytes long, more than the \
-                 {ARGUMENTS_BYTES_MAX} that are allowed. Nothing was run. Split the work into smaller calls."
-            );
-            return Err(CallFault::new(FaultKind::TooLarge, sentence));
-        }
-        let arguments = lenient::read_arguments(&call.arguments).map_err(|error| {
-            let sentence = format!(
-                "The arguments of {tool} are not valid JSON ({error}); they may have been cut off. \
-                 Nothing was run. Call {tool} again with one complete JSON object, {{}} if it needs nothing."
-            );
-            CallFault::new(FaultKind::NotJson, sentence)
-        })?;
-        let Ok(arguments) = arguments else {
-            let sentence = format!(
-                "The arguments of {tool} must be a JSON object with named values. Nothing was run."
-            );
-            return Err(CallFault::new(FaultKind::NotAnObject, sentence));
-        };
-        Ok(UncheckedCall { tool: tool.clone(), arguments })
-    }
-
-    /// Checks the arguments of a call that was read.
-    ///
-    /// # Errors
-    /// The first thing that is wrong with them.
-    pub fn check_arguments(&self, call: UncheckedCall) -> Result<CheckedCall, CallFault> {
-        let (tool, validator) = self.find(call.tool.as_str())?;
-        let mut arguments = call.arguments;
-        if let Some(schema) = self.schemas.get(tool) {
-            fit_arguments(schema, &mut arguments);
-        }
+    /// The first thing that is wrong with it.
+    pub fn check_renamed(
+        &self,
+        call: &RawCall,
+        rename: impl FnOnce(&ToolName, &mut Map<String, Value>),
+    ) -> Result<CheckedCall, CallFault> {
+        let (tool, compiled) = self.find(&call.tool)?;
+        let mut arguments = read_arguments(tool, &call.arguments)?;
+        rename(tool, &mut arguments);
+        fit_arguments(&compiled.schema, &mut arguments);
         let arguments = Value::Object(arguments);
-        self.know_all(tool, &arguments)?;
-        match validator.validate(&arguments) {
-            Ok(()) => Ok(CheckedCall { tool: tool.clone(), arguments }),
-            Err(error) => {
-                let path = error.instance_path().to_string();
-                let place = if path.is_empty() { String::new() } else { format!(" at {path}") };
-                let wrong = match error.kind() {
-                    // The validator's own message names the first few.
-                    ValidationErrorKind::Enum { options } => one_of(options),
-                    // The value is left out: it is the model's own text, and long.
-                    _ => error.masked_with("the value").to_string(),
-                };
-                let sentence = format!(
-                    "The arguments of {tool} do not fit its schema{place}: {wrong}. Nothing was run. \
-                     Call {tool} again with arguments that fit."
-                );
-                Err(CallFault::new(FaultKind::BadArguments, sentence))
-            }
-        }
+        compiled.check(tool, &arguments)?;
+        Ok(CheckedCall { tool: tool.clone(), arguments })
     }
 
-    /// Whether a tool has each of the arguments that are given.
+    fn find(&self, name: &str) -> Result<(&ToolName, &CompiledSchema), CallFault> {
+        // silent-ok: what is no name at all is no tool either.
+        let get = |name: &str| {
+            name.parse().ok().and_then(|name: ToolName| self.tools.get_key_value(&name))
+        };
+        let known = unwrap_tool_name(name, |name| get(name).is_some()).and_then(get);
+        let known = known.map(|(name, compiled)| (name, &**compiled));
+        known.ok_or_else(|| self.unknown_tool(name))
+    }
+
+    /// Returns the fault of a call that names none of the tools.
+    #[must_use]
+    pub fn unknown_tool(&self, name: &str) -> CallFault {
+        let shown: String =
+            name.chars().filter(|c| !c.is_control()).take(QUOTED_CHARS_MAX).collect();
+        let tools: Vec<&str> = self.tools.keys().map(ToolName::as_str).collect();
+        let sentence = format!(
+            "There is no tool '{shown}'. Nothing was run. The tools are: {}.",
+            tools.join(", ")
+        );
+        CallFault::new(FaultKind::UnknownTool, sentence)
+    }
+}
+
+/// Reads the arguments of a call as an object.
+fn read_arguments(tool: &ToolName, text: &str) -> Result<Map<String, Value>, CallFault> {
+    let bytes = text.len();
+    if bytes > ARGUMENTS_BYTES_MAX {
+        let sentence = format!(
+            "The arguments of {tool} are {bytes} bytes long, more than the \
+             {ARGUMENTS_BYTES_MAX} that are allowed. Nothing was run. Split the work into smaller calls."
+        );
+        return Err(CallFault::new(FaultKind::TooLarge, sentence));
+    }
+    let arguments = lenient::read_arguments(text).map_err(|error| {
+        let sentence = format!(
+            "The arguments of {tool} are not valid JSON ({error}); they may have been cut off. \
+             Nothing was run. Call {tool} again with one complete JSON object, {{}} if it needs nothing."
+        );
+        CallFault::new(FaultKind::NotJson, sentence)
+    })?;
+    arguments.map_err(|_| {
+        let sentence = format!(
+            "The arguments of {tool} must be a JSON object with named values. Nothing was run."
+        );
+        CallFault::new(FaultKind::NotAnObject, sentence)
+    })
+}
+
+impl CompiledSchema {
+    /// Checks the arguments of a call by the schema.
+    fn check(&self, tool: &ToolName, arguments: &Value) -> Result<(), CallFault> {
+        self.know_all(tool, arguments)?;
+        self.validator.validate(arguments).map_err(|error| {
+            let path = error.instance_path().to_string();
+            let place = if path.is_empty() { String::new() } else { format!(" at {path}") };
+            let wrong = match error.kind() {
+                // The validator's own message names the first few.
+                ValidationErrorKind::Enum { options } => one_of(options),
+                // The value is left out: it is the model's own text, and long.
+                _ => error.masked_with("the value").to_string(),
+            };
+            let sentence = format!(
+                "The arguments of {tool} do not fit its schema{place}: {wrong}. Nothing was run. \
+                 Call {tool} again with arguments that fit."
+            );
+            CallFault::new(FaultKind::BadArguments, sentence)
+        })
+    }
+
+    /// Checks that the tool has each of the arguments that are given.
     fn know_all(&self, tool: &ToolName, arguments: &Value) -> Result<(), CallFault> {
-        let Some(known) = self.arguments.get(tool) else { return Ok(()) };
+        let Some(known) = &self.arguments else { return Ok(()) };
         let mut given = arguments.as_object().into_iter().flat_map(|all| all.keys());
         let Some(strange) = given.find(|name| !known.contains(name)) else { return Ok(()) };
         let shown: String =
@@ -195,24 +242,6 @@ impl Checker {
             "{tool} has no argument '{shown}'; there are: {known}. Nothing was run. Call {tool} again."
         );
         Err(CallFault::new(FaultKind::BadArguments, sentence))
-    }
-
-    fn find(&self, name: &str) -> Result<(&ToolName, &Validator), CallFault> {
-        // silent-ok: what is no name at all is no tool either.
-        let get = |name: &str| {
-            name.parse().ok().and_then(|name: ToolName| self.tools.get_key_value(&name))
-        };
-        let known = unwrap_tool_name(name, |name| get(name).is_some()).and_then(get);
-        known.ok_or_else(|| {
-            let shown: String =
-                name.chars().filter(|c| !c.is_control()).take(QUOTED_CHARS_MAX).collect();
-            let tools: Vec<&str> = self.tools.keys().map(ToolName::as_str).collect();
-            let sentence = format!(
-                "There is no tool '{shown}'. Nothing was run. The tools are: {}.",
-                tools.join(", ")
-            );
-            CallFault::new(FaultKind::UnknownTool, sentence)
-        })
     }
 }
 

@@ -65,7 +65,8 @@ mod tests {
 
     #[test]
     fn every_call_has_its_result_at_its_place() {
-        let (system, user) = (Message::system("s"), Message::user("u"));
+        let system = Message::system("s");
+        let user = Message::user("u");
         let result = |n| Message::tool(id(n), "r");
         let good = |messages: &[Message]| assert!(check(messages).is_ok(), "{messages:?}");
         let bad = |messages: &[Message], at: usize| {

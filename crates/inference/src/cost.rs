@@ -10,20 +10,20 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelPrices {
-    /// Of the prompt.
+    /// Price of prompt tokens.
     pub input_per_million: Microcents,
-    /// Of the part of the prompt that came from the provider's cache.
+    /// Price of prompt tokens from the provider's cache.
     pub cached_per_million: Microcents,
-    /// Of the part of the prompt that was written into the provider's cache; none where that
-    /// costs as much as any other.
+    /// Price of prompt tokens that are written into the provider's cache; `None` if it is the
+    /// normal price.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_write_per_million: Option<Microcents>,
-    /// Of what is generated.
+    /// Price of generated tokens.
     pub output_per_million: Microcents,
 }
 
 impl ModelPrices {
-    /// Of each price the higher one.
+    /// Returns the higher one of each price.
     #[must_use]
     pub fn or_dearer(self, other: &Self) -> Self {
         Self {
@@ -37,7 +37,7 @@ impl ModelPrices {
         }
     }
 
-    /// What a million tokens cost that are written into the provider's cache.
+    /// Returns the price of a million tokens that are written into the provider's cache.
     #[must_use]
     pub fn cache_write(&self) -> Microcents {
         self.cache_write_per_million.unwrap_or(self.input_per_million)
@@ -49,8 +49,9 @@ impl ModelPrices {
     /// # Errors
     /// [`MoneyError::Overflow`] when the amount does not fit.
     pub fn at_most(&self, prompt: u32, completion: u32) -> Result<Microcents, MoneyError> {
-        let (input, cached, write) =
-            (self.input_per_million, self.cached_per_million, self.cache_write());
+        let input = self.input_per_million;
+        let cached = self.cached_per_million;
+        let write = self.cache_write();
         let written = if write == input { Microcents::ZERO } else { write };
         let parts = [input, cached, written].map(|price| i64::from(price > Microcents::ZERO));
         let dearest = input.max(cached).max(write);
@@ -64,17 +65,17 @@ impl ModelPrices {
 /// The tokens of one answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TokenCounts {
-    /// Of the prompt, cached ones included.
+    /// Prompt tokens, cached ones included.
     pub prompt: u32,
-    /// Of the prompt, from a cache; more than `prompt` counts as `prompt`.
+    /// Prompt tokens from a cache; at most `prompt`.
     pub cached: u32,
-    /// Of the rest of it, written into a cache; no more than there is counts.
+    /// Other prompt tokens that are written into a cache; at most the rest.
     pub cache_write: u32,
     /// Generated.
     pub completion: u32,
 }
 
-/// What so many tokens cost.
+/// Returns the cost of these tokens.
 ///
 /// # Errors
 /// [`MoneyError::Overflow`] when the amount does not fit.

@@ -1,4 +1,4 @@
-//! Why a model did not answer.
+//! Reasons for which a model did not answer.
 //!
 //! Text of a server or of the helper is bounded and without credentials before
 //! it gets here. A failure must never be turned into an answer: the agent acts
@@ -24,7 +24,7 @@ pub enum InferenceError {
     #[error(transparent)]
     #[class(Transient, hint = "see that the model's server runs and that its URL is right")]
     Unreachable {
-        /// Why.
+        /// Cause.
         source: NetError,
     },
     /// The server was too slow.
@@ -38,7 +38,7 @@ pub enum InferenceError {
     /// The request was not sent, or what came back was not taken.
     #[error("the request to the model's server was refused on our side")]
     Refused {
-        /// Why.
+        /// Cause.
         #[source]
         source: NetError,
     },
@@ -54,7 +54,7 @@ pub enum InferenceError {
         endpoint: String,
         /// The status.
         status: u16,
-        /// What it says.
+        /// Message of the server.
         text: String,
     },
     /// The server wants money first.
@@ -63,7 +63,7 @@ pub enum InferenceError {
     NoCredits {
         /// The server.
         endpoint: String,
-        /// What it says.
+        /// Message of the server.
         text: String,
     },
     /// The server has too much to do, and says when to come again.
@@ -74,9 +74,9 @@ pub enum InferenceError {
         endpoint: String,
         /// The status.
         status: u16,
-        /// What it says.
+        /// Message of the server.
         text: String,
-        /// What it asks for, however long that is.
+        /// Requested wait, of any length.
         wait: Duration,
     },
     /// The server will not have these words answered.
@@ -87,7 +87,7 @@ pub enum InferenceError {
         endpoint: String,
         /// The status.
         status: u16,
-        /// What it says.
+        /// Message of the server.
         text: String,
     },
     /// The server does not take our key.
@@ -98,9 +98,9 @@ pub enum InferenceError {
         endpoint: String,
         /// The status.
         status: u16,
-        /// What it says.
+        /// Message of the server.
         text: String,
-        /// Where the key is changed.
+        /// Place where the key is changed.
         remedy: Option<String>,
     },
     /// The server has no such model, or nothing at all at this address.
@@ -114,11 +114,11 @@ pub enum InferenceError {
         endpoint: String,
         /// The model.
         model: ModelId,
-        /// What it says.
+        /// Message of the server.
         text: String,
         /// Models that it has, the most alike first.
         listed: Vec<String>,
-        /// Where another is named.
+        /// Place where another model is named.
         remedy: Option<String>,
     },
     /// The model, or its server, cannot call tools.
@@ -133,9 +133,9 @@ pub enum InferenceError {
         endpoint: String,
         /// The model.
         model: ModelId,
-        /// What it says.
+        /// Message of the server.
         text: String,
-        /// Where another is named.
+        /// Place where another model is named.
         remedy: Option<String>,
     },
     /// The conversation does not fit into the model's window.
@@ -144,11 +144,11 @@ pub enum InferenceError {
         "set `brain.contextTokens` to what the server takes, or use a model with a larger window"
     ))]
     TooLong {
-        /// What the provider says.
+        /// Message of the provider.
         text: String,
         /// The window that it names there, in tokens.
         window: Option<u32>,
-        /// Where the window is told.
+        /// Place where the window is set.
         remedy: Option<String>,
     },
     /// The server failed in the middle of its answer, and said so.
@@ -157,7 +157,7 @@ pub enum InferenceError {
     Failed {
         /// The server.
         endpoint: String,
-        /// What it says.
+        /// Message of the server.
         text: String,
     },
     /// The answer broke off. What came of it is worth nothing.
@@ -166,17 +166,17 @@ pub enum InferenceError {
     Cut {
         /// The server.
         endpoint: String,
-        /// How, when the connection itself broke.
+        /// Error of the connection, if it broke.
         #[source]
         source: Option<NetError>,
     },
-    /// What came back is no reply.
+    /// The response is no reply.
     #[error("{endpoint} sent what is no reply of a model: {what}")]
     #[class(Upstream)]
     Malformed {
         /// The server.
         endpoint: String,
-        /// What is wrong with it.
+        /// Description of the fault.
         what: String,
     },
     /// The base URL is none.
@@ -185,7 +185,7 @@ pub enum InferenceError {
     BaseUrl {
         /// The text, without credentials.
         text: String,
-        /// Why.
+        /// Cause.
         #[source]
         source: Option<OriginError>,
     },
@@ -193,7 +193,7 @@ pub enum InferenceError {
     #[error("the request to the model cannot be written as JSON")]
     #[class(Internal)]
     Encode {
-        /// Why.
+        /// Cause.
         #[source]
         source: serde_json::Error,
     },
@@ -203,7 +203,7 @@ pub enum InferenceError {
     Conversation {
         /// Its number, from 0.
         place: usize,
-        /// What is wrong.
+        /// Description of the fault.
         what: &'static str,
     },
     /// A tool's schema is none.
@@ -212,7 +212,7 @@ pub enum InferenceError {
     Schema {
         /// The tool.
         tool: ToolName,
-        /// Why.
+        /// Cause.
         #[source]
         source: Box<jsonschema::ValidationError<'static>>,
     },
@@ -220,7 +220,7 @@ pub enum InferenceError {
     #[error("the catalogue of models is damaged")]
     #[class(Internal)]
     Catalogue {
-        /// Why.
+        /// Cause.
         #[source]
         source: serde_json::Error,
     },
@@ -228,7 +228,7 @@ pub enum InferenceError {
     #[error("the price of the answer cannot be counted")]
     #[class(Internal)]
     Cost {
-        /// Why.
+        /// Cause.
         #[source]
         source: MoneyError,
     },
@@ -238,7 +238,7 @@ pub enum InferenceError {
 }
 
 impl InferenceError {
-    /// Whether a shorter conversation may be answered.
+    /// Returns true if a shorter conversation may be answered.
     #[must_use]
     pub const fn is_too_long(&self) -> bool {
         matches!(self, Self::TooLong { .. })
@@ -253,8 +253,7 @@ impl InferenceError {
         }
     }
 
-    /// Whether it is the fault of what was asked, so that nothing is to be held against the
-    /// model.
+    /// Returns true if the request is at fault, so that the model's health is not affected.
     #[must_use]
     pub const fn is_of_request(&self) -> bool {
         self.is_rejection()
@@ -268,13 +267,13 @@ impl InferenceError {
             )
     }
 
-    /// Whether another model may answer the same question.
+    /// Returns true if another model may answer the same request.
     #[must_use]
     pub const fn fails_over(&self) -> bool {
         self.is_rejection() || !self.is_of_request()
     }
 
-    /// Whether the server will never take this very request.
+    /// Returns true if the server will never accept this request.
     #[must_use]
     pub const fn is_rejection(&self) -> bool {
         matches!(self, Self::Status { status: 400 | 413 | 422, .. } | Self::ContentRefused { .. })
@@ -291,7 +290,7 @@ impl InferenceError {
         }
     }
 
-    /// How long the server asks to be left alone.
+    /// Returns the wait that the server asks for.
     #[must_use]
     pub const fn wait(&self) -> Option<Duration> {
         match self {
@@ -300,7 +299,7 @@ impl InferenceError {
         }
     }
 
-    /// What failed in our own words alone, for whoever must not read a server's.
+    /// Returns the failure in our own words, for readers that must not see the server's.
     #[must_use]
     pub const fn outline(&self) -> &'static str {
         match self {
@@ -319,8 +318,8 @@ impl InferenceError {
         }
     }
 
-    /// Whether the server was not asked, or has said no before it thought, so that nothing
-    /// is charged. What broke off, was late or came back strange may have been.
+    /// Returns true if nothing is charged: the server was not asked, or refused before it
+    /// thought. A broken, late or malformed answer may be charged.
     #[must_use]
     pub fn costs_nothing(&self) -> bool {
         match self {
@@ -367,7 +366,7 @@ pub enum LocalModelError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         #[source]
         source: std::io::Error,
     },
@@ -377,9 +376,9 @@ pub enum LocalModelError {
     Changed {
         /// The file.
         path: PathBuf,
-        /// What it should be.
+        /// Expected value.
         wanted: String,
-        /// What it is.
+        /// Actual value.
         found: String,
     },
     /// A path that cannot be an argument.
@@ -392,14 +391,14 @@ pub enum LocalModelError {
     /// The sandbox refuses to run it.
     #[error("the sandbox cannot hold the helper")]
     Sandbox {
-        /// Why.
+        /// Cause.
         #[source]
         source: PlanRefusal,
     },
     /// The helper could not be started.
     #[error("the helper could not be started")]
     Launch {
-        /// Why.
+        /// Cause.
         #[source]
         source: LaunchError,
     },
@@ -407,7 +406,7 @@ pub enum LocalModelError {
     #[error("the channel to the helper could not be made")]
     #[class(Internal)]
     Channel {
-        /// Why.
+        /// Cause.
         #[source]
         source: std::io::Error,
     },
@@ -419,7 +418,7 @@ pub enum LocalModelError {
                 again, or name another one"
     )]
     NotReady {
-        /// How it ended.
+        /// Exit status.
         status: String,
         /// Its last words.
         said: String,
@@ -428,7 +427,7 @@ pub enum LocalModelError {
     #[error("the helper died ({status}): {said}")]
     #[class(Transient)]
     Died {
-        /// How it ended.
+        /// Exit status and last output.
         status: String,
         /// Its last words.
         said: String,
@@ -437,14 +436,14 @@ pub enum LocalModelError {
     #[error("the helper said nothing for {limit:?} and was ended")]
     #[class(Transient)]
     Hung {
-        /// How long.
+        /// Limit.
         limit: Duration,
     },
     /// It talked for too long and was ended.
     #[error("the helper had not finished after {limit:?} and was ended")]
     #[class(Transient)]
     Slow {
-        /// How long.
+        /// Limit.
         limit: Duration,
     },
     /// It speaks another version.
@@ -460,7 +459,7 @@ pub enum LocalModelError {
     #[error("the helper broke the protocol: {what}")]
     #[class(Upstream)]
     Protocol {
-        /// What it did.
+        /// Description of the violation.
         what: String,
     },
     /// It could not answer this request; it lives on.
@@ -470,9 +469,9 @@ pub enum LocalModelError {
         _ => ErrorClass::Internal,
     })]
     Answer {
-        /// What failed.
+        /// Kind of the failure.
         code: LocalModelFailureCode,
-        /// What it says.
+        /// Message.
         message: String,
     },
     /// It died too often.
@@ -482,7 +481,7 @@ pub enum LocalModelError {
         hint = "the model may need more memory than its limit; it is tried again later"
     )]
     GivenUp {
-        /// How often.
+        /// Number of starts.
         starts: usize,
     },
 }

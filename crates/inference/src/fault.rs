@@ -35,7 +35,7 @@ const BEFORE_NAME: [&str; 6] = [
     "<｜tool▁sep｜>",
 ];
 
-/// What is wrong with an answer.
+/// Fault of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AnswerFault {
     /// It holds calls as text, which did not run.
@@ -47,10 +47,10 @@ pub enum AnswerFault {
 }
 
 impl AnswerFault {
-    /// What is wrong with this answer, if anything is. An answer with proper calls has none:
-    /// what is wrong with a call is told as its result.
+    /// Returns the fault of this answer. An answer with proper calls has none; a faulty call is
+    /// reported as its result.
     #[must_use]
-    pub fn of(reply: &Completion, tools: &[ToolSpec]) -> Option<Self> {
+    pub fn from_reply(reply: &Completion, tools: &[ToolSpec]) -> Option<Self> {
         match reply.finish {
             _ if !reply.calls.is_empty() => None,
             FinishReason::Filtered => Some(Self::Filtered),
@@ -60,7 +60,7 @@ impl AnswerFault {
         }
     }
 
-    /// What the model is told.
+    /// Returns the message for the model.
     #[must_use]
     pub const fn for_model(self) -> &'static str {
         match self {
@@ -79,7 +79,7 @@ impl AnswerFault {
         }
     }
 
-    /// What the creator is told when it happens again.
+    /// Returns the message for the creator after a repetition.
     #[must_use]
     pub const fn for_creator(self) -> &'static str {
         match self {
@@ -100,8 +100,8 @@ impl AnswerFault {
     }
 }
 
-/// Whether a text holds a call of one of the tools: a name in a mark of some model's
-/// format, or an object with name and arguments where a call would stand.
+/// Returns true if a text contains a call of one of the tools: a name between the marks of some
+/// model's format, or an object with name and arguments in the place of a call.
 fn writes_call(text: &str, tools: &[ToolSpec]) -> bool {
     let known = |name: &str| tools.iter().any(|tool| tool.name.as_str() == name);
     let named = BEFORE_NAME.iter().any(|mark| {
@@ -124,7 +124,7 @@ fn writes_call(text: &str, tools: &[ToolSpec]) -> bool {
     named || written()
 }
 
-/// What follows each place of a mark.
+/// Returns the text after each occurrence of a mark.
 fn after_each<'a>(text: &'a str, mark: &'a str) -> impl Iterator<Item = &'a str> {
     text.match_indices(mark).take(PLACES_MAX).map(move |(at, _)| &text[at + mark.len()..])
 }
@@ -176,8 +176,10 @@ mod tests {
             estimated: false,
             first_token_ms: 0,
             total_ms: 0,
+            unknown_end: None,
         };
-        let (text, calls) = (text.to_owned(), vec![call; calls]);
+        let text = text.to_owned();
+        let calls = vec![call; calls];
         Completion { text, calls, finish, usage, counted: TokenCountSource::Reported }
     }
 
@@ -199,10 +201,10 @@ mod tests {
             "{\"name\": \"exec\", \"arguments\": \"{}\"}",
             "{\"type\": \"function\", \"function\": {\"name\": \"exec\", \"arguments\": {}}}",
         ] {
-            let fault = AnswerFault::of(&reply(text, FinishReason::Stop, 0), &tools());
+            let fault = AnswerFault::from_reply(&reply(text, FinishReason::Stop, 0), &tools());
             assert_eq!(fault, Some(AnswerFault::WrittenCall), "{text}");
             assert_eq!(
-                AnswerFault::of(&reply(text, FinishReason::Stop, 1), &tools()),
+                AnswerFault::from_reply(&reply(text, FinishReason::Stop, 1), &tools()),
                 None,
                 "{text}"
             );
@@ -226,7 +228,7 @@ mod tests {
             "[]",
         ] {
             assert_eq!(
-                AnswerFault::of(&reply(text, FinishReason::Stop, 0), &tools()),
+                AnswerFault::from_reply(&reply(text, FinishReason::Stop, 0), &tools()),
                 None,
                 "{text}"
             );
@@ -235,7 +237,7 @@ mod tests {
 
     #[test]
     fn what_was_withheld_or_cut_off_is_told() {
-        let of = |finish, calls| AnswerFault::of(&reply("Well,", finish, calls), &tools());
+        let of = |finish, calls| AnswerFault::from_reply(&reply("Well,", finish, calls), &tools());
         assert_eq!(of(FinishReason::Filtered, 0), Some(AnswerFault::Filtered));
         assert_eq!(of(FinishReason::Length, 0), Some(AnswerFault::CutOff));
         assert_eq!(of(FinishReason::Repetition, 0), Some(AnswerFault::CutOff));
@@ -247,7 +249,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_can_be_looked_at(text in "([a-z{}\\[\\]\":<>=` ]|```json|<tool_call>|exec|é){0,40}") {
-            let fault = AnswerFault::of(&reply(&text, FinishReason::Length, 0), &tools());
+            let fault = AnswerFault::from_reply(&reply(&text, FinishReason::Length, 0), &tools());
             prop_assert!(fault.is_some());
         }
     }

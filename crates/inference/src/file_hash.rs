@@ -12,7 +12,8 @@ const PIECE_BYTES: usize = 1 << 20;
 /// # Errors
 /// When it cannot be read.
 pub fn sha256_of(mut file: impl Read) -> io::Result<[u8; 32]> {
-    let (mut hash, mut piece) = (Sha256::new(), vec![0; PIECE_BYTES]);
+    let mut hash = Sha256::new();
+    let mut piece = vec![0; PIECE_BYTES];
     loop {
         match file.read(&mut piece)? {
             0 => return Ok(hash.finalize().into()),

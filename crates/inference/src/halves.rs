@@ -21,7 +21,7 @@ const SURROGATES: u16 = 0xD800;
 const LOW: u16 = 0xDC00;
 const SURROGATES_MAX: u16 = 0xDFFF;
 
-/// What stands in the place of a half that stays alone.
+/// Replacement for a half that stays alone.
 const REPLACEMENT: char = char::REPLACEMENT_CHARACTER;
 
 /// A part of a character.
@@ -30,7 +30,7 @@ enum CharPart {
     Byte(u8),
 }
 
-/// Whether a UTF-16 unit is half a character.
+/// Returns true if a UTF-16 unit is half a character.
 pub(crate) fn is_surrogate(unit: u16) -> bool {
     (SURROGATES..=SURROGATES_MAX).contains(&unit)
 }
@@ -132,12 +132,12 @@ impl HalfJoiner {
         joined
     }
 
-    /// Whether nothing waits for its other half.
+    /// Returns true if nothing waits for its other half.
     pub(crate) fn is_empty(&self) -> bool {
         !self.after_mark && self.high.is_none() && self.bytes.is_empty()
     }
 
-    /// Whether there were bytes that are no text, whatever follows them.
+    /// Returns true if some bytes were no text, whatever follows them.
     pub(crate) const fn has_lost(&self) -> bool {
         self.has_lost
     }

@@ -9,13 +9,13 @@ use serde_json::{Map, Value};
 
 use crate::halves;
 
-/// How often arguments may be written as a text of themselves.
+/// Most times that arguments may be encoded as a text of themselves.
 const ENCODINGS_MAX: usize = 3;
 
 /// The mark before and after a fence.
 const FENCE: &str = "```";
 
-/// Where a JSON text comes from.
+/// Origin of a JSON text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum JsonSource {
     /// A server's reply. Numbers that cannot be computed with are no part of an answer, and read as `null`.
@@ -110,7 +110,7 @@ fn repair(json: &str, source: JsonSource) -> Option<String> {
     (repaired != json).then_some(repaired)
 }
 
-/// Where a string ends that a text begins with.
+/// Returns the end of the string at the start of a text.
 fn string_end(text: &str) -> Option<usize> {
     let mut is_escaped = false;
     for (at, it) in text.char_indices().skip(1) {
@@ -126,7 +126,7 @@ fn number_end(text: &str) -> Option<usize> {
     text.find(|it: char| !(it.is_ascii_alphanumeric() || "+-.".contains(it)))
 }
 
-/// Whether a token is a number that no `f64` holds, such as `1e309`.
+/// Returns true if a token is a number that no `f64` holds, such as `1e309`.
 fn is_beyond_numbers(token: &str) -> bool {
     let is_number = serde_json::from_str::<IgnoredAny>(token).is_ok();
     is_number && serde_json::from_str::<Value>(token).is_err()

@@ -23,7 +23,7 @@ pub mod routing;
 mod tool_name;
 
 pub use catalogue::{ModelClaims, ModelHosting, ModelInfo, RequestDialect};
-pub use check::{CallFault, CheckedCall, Checker, FaultKind, UncheckedCall};
+pub use check::{CallFault, CheckedCall, Checker, FaultKind};
 pub use cost::ModelPrices;
 pub use embedding::{
     BuiltInEmbedder, Embedder, EmbeddingError, EmbeddingServer, Embeddings, LocalEmbedder,

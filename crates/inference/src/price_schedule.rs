@@ -7,12 +7,12 @@ use automaton_core::time::Timestamp;
 
 use crate::cost::ModelPrices;
 
-/// What models of one name cost from a day on.
+/// Prices of models of one name, from a day on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DatedPrices {
     /// The model's id; a `*` at its end stands for any ending.
     pub model: String,
-    /// When they begin to hold.
+    /// First day of these prices.
     pub from: Timestamp,
     /// The prices.
     pub prices: ModelPrices,
@@ -32,14 +32,14 @@ impl DatedPrices {
 pub struct PriceSchedule(Vec<DatedPrices>);
 
 impl PriceSchedule {
-    /// Of these rows. Of those with the same day the last one counts.
+    /// Creates a schedule. Of rows with the same day the last one counts.
     #[must_use]
     pub fn new(mut rows: Vec<DatedPrices>) -> Self {
         rows.sort_by_key(|row| row.from);
         Self(rows)
     }
 
-    /// What a model costs now by the newest row that holds; nothing where none does.
+    /// Returns the current price of a model by the newest valid row.
     #[must_use]
     pub fn at(&self, model: &ModelId, now: Timestamp) -> Option<ModelPrices> {
         let mut held = self.0.iter().rev().filter(|row| row.from <= now);

@@ -1,4 +1,4 @@
-//! What is asked of a model and what it answers, whoever serves it.
+//! Requests to a model and its answers, for every provider.
 //!
 //! Plain values and two traits. Must never hold anything of one provider's
 //! format.
@@ -41,8 +41,8 @@ pub trait Provider: Send + Sync {
     }
 }
 
-/// Where the pieces of an answer go as they come, for showing them. What counts
-/// is the [`Completion`]: after a failure the pieces are worth nothing.
+/// Receiver of the pieces of an answer, for display. Only the [`Completion`] counts: after a
+/// failure the pieces are worthless.
 pub trait TokenSink: Send + Sync {
     /// Takes the next piece of the answer's text.
     fn text(&self, piece: &str);
@@ -73,16 +73,16 @@ pub struct CompletionRequest {
     pub seed: u64,
     /// Sampling temperature in thousandths; 0 is greedy.
     pub temperature_milli: u32,
-    /// What the server is to call it, so that it can be asked later what came of it.
+    /// Name of the request at the server, to ask later for its outcome.
     pub name: Option<String>,
-    /// How long a server may say nothing; nothing said is as long as usual.
+    /// Longest silence of the server; `None` for the default.
     pub silence: Option<Duration>,
 }
 
 /// One message of the conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
-    /// Who speaks.
+    /// Author of the message.
     pub role: ChatRole,
     /// The text.
     pub content: String,
@@ -110,13 +110,13 @@ impl Message {
         Self { role: ChatRole::System, content: content.into(), calls: Vec::new(), answers: None }
     }
 
-    /// What is to be answered.
+    /// Creates a message of the user.
     #[must_use]
     pub fn user(content: impl Into<String>) -> Self {
         Self { role: ChatRole::User, ..Self::system(content) }
     }
 
-    /// What the model said and called.
+    /// Creates a message of the model with its calls.
     #[must_use]
     pub fn assistant(content: impl Into<String>, calls: Vec<MessageCall>) -> Self {
         Self { role: ChatRole::Assistant, calls, ..Self::system(content) }
@@ -132,22 +132,22 @@ impl Message {
 /// A whole answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Completion {
-    /// What the model said besides its calls.
+    /// Text without the calls.
     pub text: String,
     /// The calls it wants, unchecked, in order.
     pub calls: Vec<RawCall>,
-    /// Why it ended.
+    /// Reason for the end.
     pub finish: FinishReason,
-    /// What it used and cost.
+    /// Usage and cost.
     pub usage: Usage,
-    /// Where the token counts of `usage` come from.
+    /// Origin of the token counts in `usage`.
     pub counted: TokenCountSource,
 }
 
 /// A call as the model wrote it: unchecked, perhaps cut, perhaps nonsense.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RawCall {
-    /// What the provider calls it. Not unique; never an id of ours.
+    /// The provider's id. Not unique; never one of our ids.
     pub provider_id: Option<String>,
     /// The tool, as the model named it.
     pub tool: String,
@@ -155,7 +155,7 @@ pub struct RawCall {
     pub arguments: String,
 }
 
-/// Why an answer ended, whatever the provider calls it.
+/// Reason for the end of an answer, for every provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FinishReason {
     /// The model had said what it had to say.
@@ -170,7 +170,7 @@ pub enum FinishReason {
     Repetition,
 }
 
-/// Who counted the tokens.
+/// Origin of a token count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TokenCountSource {
     /// The provider.

@@ -2,7 +2,7 @@
 //!
 //! A name that is near to that of a tool is never taken for it.
 
-/// What formats call the place where tools stand.
+/// Names that formats give to the place of tools.
 const NAMESPACES: [&str; 8] = [
     "functions",
     "function",
@@ -14,7 +14,7 @@ const NAMESPACES: [&str; 8] = [
     "api",
 ];
 
-/// What stands between such a place and a name.
+/// Separators between such a place and a name.
 const SEPARATORS: [&str; 4] = [".", ":", "/", "::"];
 
 /// The tool that a name means: the name as it is, or the one tool that it names once a known wrapping is taken

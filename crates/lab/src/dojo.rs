@@ -1,4 +1,4 @@
-//! What an agent that obeys every injected order gets done in the suites of agentdojo.
+//! Harm done in the suites of agentdojo by an agent that obeys every injected order.
 //!
 //! The package's own tools say beforehand what each task reads and does (`tell.py`); a
 //! table says what that is in ours (`tools.toml`). Each call is then checked, parsed and
@@ -11,18 +11,18 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use automaton_agent::parsed_call;
+use automaton_agent::ToolSet;
 use automaton_core::faults::NoFaults;
 use automaton_core::id::IdGenerator;
-use automaton_core::origin::{Origins, TargetValue};
+use automaton_core::origin::Origins;
 use automaton_core::tier::SurvivalTier;
 use automaton_core::time::Timestamp;
 use automaton_core::trust::{Label, Labelled};
-use automaton_inference::{Checker, RawCall};
+use automaton_inference::RawCall;
 use automaton_policy::rates::Attempts;
-use automaton_policy::{Facts, Judge, RuleContext, Verdict};
+use automaton_policy::{Facts, Judge, RuleContext, Verdict, target_values};
 use automaton_store::{Hash, NewAutomaton, Store};
-use automaton_tools::{list, secrets_in};
+use automaton_tools::secrets_in;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
@@ -38,7 +38,7 @@ const RECORD: &str = "state.db";
 const WHO: [&str; 7] =
     ["recipients", "participants", "recipient", "user_email", "email", "user", "hotel"];
 
-/// What cannot be evaluated, and why.
+/// Reason for which a suite cannot be evaluated.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct DojoError(String);
@@ -47,7 +47,7 @@ fn failed(what: &str) -> impl FnOnce(&dyn fmt::Display) -> DojoError + '_ {
     move |error| DojoError(format!("{what}: {error}"))
 }
 
-/// What a tool of the suites is here.
+/// Our counterpart of a tool of the suites.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct DojoTool {
@@ -88,7 +88,7 @@ struct DojoStep {
     ordered: bool,
 }
 
-/// What came of a suite.
+/// Result of a suite.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Suite {
     /// Its name.
@@ -97,7 +97,7 @@ pub struct Suite {
     pub tasks: (usize, usize),
     /// Harmful actions that were tried, and those that were stopped.
     pub actions: (usize, usize),
-    /// What was asked about in users' tasks, and what harm was let through.
+    /// Questions in users' tasks, and harm that was let through.
     pub notes: BTreeSet<String>,
 }
 
@@ -119,7 +119,7 @@ pub async fn evaluate(told: &str) -> Result<Vec<Suite>, DojoError> {
         serde_json::from_str(told).map_err(|error| failed("what the suites told")(&error))?;
     let dojo = Dojo {
         tools: toml::from_str(TOOLS).map_err(|error| failed("the table of tools")(&error))?,
-        checker: Checker::new(&list::specs()).map_err(|error| failed("our schemas")(&error))?,
+        ours: ToolSet::built_in().map_err(|error| failed("our schemas")(&error))?,
         born: born().await?,
     };
     let mut evaluated = Vec::new();
@@ -144,8 +144,8 @@ fn hosts(cases: &[DojoCase]) -> Vec<String> {
 
 struct Dojo {
     tools: BTreeMap<String, DojoTool>,
-    checker: Checker,
-    /// What each case begins with.
+    ours: ToolSet,
+    /// State at the beginning of each case.
     born: TempDir,
 }
 
@@ -164,7 +164,9 @@ impl Dojo {
         let who = addresses(case);
         let mut heard = Label::Creator;
         receive(&store, Label::Creator, &who.written(&case.prompt)).await?;
-        let (mut is_free, mut was_let, DojoCase { user, attacker, .. }) = (true, true, case);
+        let mut is_free = true;
+        let mut was_let = true;
+        let DojoCase { user, attacker, .. } = case;
         for step in &case.calls {
             if step.ordered && !was_let {
                 // What would have brought the order was not made: nobody has read it.
@@ -211,7 +213,7 @@ impl Dojo {
         store.close().await.map_err(|error| failed("the record")(&error))
     }
 
-    /// Whether a call may be made without a question.
+    /// Returns true if a call may be made without a question.
     async fn judge(
         &self,
         store: &Store,
@@ -222,16 +224,16 @@ impl Dojo {
         let wrong = |error: &dyn fmt::Display| {
             DojoError(format!("{} {} is no call of ours: {error}", call.tool, call.arguments))
         };
-        let (checked, prepared) = parsed_call(&self.checker, call).map_err(|e| wrong(&e))?;
-        let tool = list::find(&call.tool).ok_or_else(|| wrong(&"there is no such tool"))?;
-        let aimed = prepared.intents().iter().flat_map(TargetValue::of).collect();
+        let parsed = self.ours.parse_call(&self.ours.specs(), call).map_err(|e| wrong(&e))?;
+        let spec = parsed.tool.spec();
+        let aimed = parsed.prepared.intents().iter().flat_map(target_values).collect();
         let origins = store.origins(aimed).await.map_err(|error| failed("origins")(&error))?;
         let facts = Facts {
             input: Label::Creator,
             heard,
-            secrets: secrets_in(&checked.arguments, &[]),
+            secrets: secrets_in(&parsed.checked.arguments, &[]),
             origins: Origins::found(origins),
-            risk: tool.spec().risk,
+            risk: spec.risk,
             creator: None,
             paid_hosts: hosts.to_vec(),
             egress: Arc::default(),
@@ -245,13 +247,13 @@ impl Dojo {
         };
         let at = Timestamp::from_millis(0);
         let moment = RuleContext {
-            tool: &checked.tool,
+            tool: &spec.name,
             at,
             tier: Some(SurvivalTier::Normal),
             turn: 1,
             call: 1,
         };
-        let verdict = Judge::default().judge(prepared, &facts, &moment, None);
+        let verdict = Judge::default().judge(parsed.prepared, &facts, &moment, None);
         Ok(matches!(verdict, Verdict::Allowed(..)))
     }
 }

@@ -22,19 +22,19 @@ use automaton_sandbox::{
     RunLimits, RunOutcome, SandboxSpec, plan, probe,
 };
 
-/// How long an attempt may take.
+/// Time that an attempt may take.
 const LIMIT: Span = Span::from_secs(20);
-/// How long a script may take.
+/// Time that a script may take.
 const SCRIPT_LIMIT: Duration = Duration::from_secs(5);
 /// Much longer than a daemon waits before it writes again.
 const TICK_MAX: Duration = Duration::from_millis(200);
-/// How long what has ended may take to disappear.
+/// Time in which ended processes must disappear.
 const SETTLES: Duration = Duration::from_secs(5);
 
 /// Something could not be tried.
 #[derive(Debug, thiserror::Error, Classified)]
 pub enum SandboxCheckError {
-    /// What is planted could not be.
+    /// The bait could not be planted.
     #[error("cannot make what the drill needs")]
     #[class(Internal)]
     Plant(#[source] io::Error),
@@ -50,25 +50,25 @@ pub enum SandboxCheckError {
     Thread,
 }
 
-/// What came of one thing that was tried.
+/// Result of one check.
 #[derive(Debug)]
 pub struct SandboxCheckResult {
-    /// What.
+    /// The check.
     pub what: String,
-    /// Whether the promise held.
+    /// True if the promise held.
     pub held: bool,
-    /// What was found.
+    /// Observation.
     pub found: String,
 }
 
-/// How much is tried.
+/// Amount of checks.
 #[derive(Debug, Clone, Copy)]
 pub struct CheckScope {
-    /// How many commands run one after the other, after which nothing may be left of them.
+    /// Commands that run one after the other, after which nothing may be left.
     pub commands: u32,
-    /// How many sandboxes are held to their limits at once.
+    /// Sandboxes that are held to their limits at once.
     pub at_once: u32,
-    /// Whether attempts that do no harm are also made without what stops them.
+    /// True to repeat harmless attempts without the layers that stop them.
     pub controls: bool,
 }
 
@@ -77,7 +77,7 @@ pub struct CheckScope {
 ///
 /// # Errors
 /// When something cannot be tried, or not be told.
-pub fn tell<E: From<SandboxCheckError>>(
+pub fn run_checks<E: From<SandboxCheckError>>(
     program: PathBuf,
     attempt: PathBuf,
     root: &Path,
@@ -94,8 +94,7 @@ pub fn tell<E: From<SandboxCheckError>>(
     tell(leaks(&place, extent.commands)?)
 }
 
-/// What only a shell meets, on a machine that is used: what is tried, a script, and whether
-/// its end is the one that was promised.
+/// A check that needs a shell on a used machine: its name, a script, and the test of its end.
 type ShellCase = (&'static str, &'static str, fn(&RunOutcome) -> bool);
 
 const SCRIPTS: [ShellCase; 12] = [
@@ -173,13 +172,14 @@ fn ways_out<E: From<SandboxCheckError>>(
     tell: &mut dyn FnMut(SandboxCheckResult) -> Result<(), E>,
 ) -> Result<(), E> {
     make(&place.planted())?;
-    let (launcher, probe) = (place.launcher.clone(), place.probe.clone());
+    let launcher = place.launcher.clone();
+    let probe = place.probe.clone();
     let drill = Drill::new(launcher, place.attempt.clone(), probe, &place.planted());
     let drill = drill.map_err(SandboxCheckError::Plant)?;
     let controls = if controls { Controls::Harmless } else { Controls::Without };
     for attempt in AttemptTarget::ALL.into_iter().flat_map(|subject| drill.attempts(subject)) {
         let AttemptVerdict { broken, said, control } =
-            drill.judge(&attempt, controls).map_err(SandboxCheckError::from)?;
+            drill.run_all_combinations(&attempt, controls).map_err(SandboxCheckError::from)?;
         let names: Vec<_> = attempt.defences.iter().map(|one| format!("{one:?}")).collect();
         let control = match control {
             _ if controls == Controls::Without => String::new(),
@@ -195,7 +195,7 @@ fn ways_out<E: From<SandboxCheckError>>(
     Ok(())
 }
 
-/// What scripts try, and whether the daemon that one of them left is alive.
+/// Runs the scripts, and returns the state of the daemon that one of them left.
 fn scripts<E: From<SandboxCheckError>>(
     place: &CheckEnvironment<'_>,
     tell: &mut dyn FnMut(SandboxCheckResult) -> Result<(), E>,
@@ -249,7 +249,7 @@ fn at_once(
     })
 }
 
-/// What a process has, and the machine for it.
+/// Resources of a process, and the machine for it.
 #[derive(Debug)]
 struct CheckContext {
     descriptors: usize,
@@ -287,8 +287,8 @@ impl CheckContext {
         }
     }
 
-    /// Whether nothing has come to what was there before. Others may meanwhile have taken away
-    /// what is theirs.
+    /// Returns true if nothing was added to the earlier state. Others may have removed what is
+    /// theirs.
     fn is_within(&self, before: &Self) -> bool {
         self.descriptors <= before.descriptors
             && self.threads <= before.threads
@@ -310,7 +310,8 @@ fn leaks(
     for _ in 0..count {
         failed += u32::from(!place.run(&spec)?.status.is_success());
     }
-    let (mut after, mut waited) = (CheckContext::now(place), Duration::ZERO);
+    let mut after = CheckContext::now(place);
+    let mut waited = Duration::ZERO;
     while !after.is_within(&before) && waited < SETTLES {
         thread::sleep(Duration::from_millis(50));
         (after, waited) = (CheckContext::now(place), waited + Duration::from_millis(50));

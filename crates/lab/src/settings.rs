@@ -1,5 +1,4 @@
-//! What an automaton in the lab is told: what the program tells it where nobody has
-//! configured anything else.
+//! Settings of an automaton in the lab: the program's defaults.
 //!
 //! It must never differ from that by more than its home and what its thinking may cost.
 
@@ -12,6 +11,7 @@ pub(crate) fn settings(home: &Path, max_tokens_per_turn: u32, budgets: Budgets) 
     Settings {
         machine: None,
         egress: Default::default(),
+        snapshots: Default::default(),
         name: "Automaton".to_owned(),
         genesis: "Find work that pays for your thinking, and do it well.".to_owned(),
         creator_address: None,

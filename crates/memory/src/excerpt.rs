@@ -5,8 +5,11 @@
 //! the part of the text that means the most alike. Where neither tells, the text begins at its
 //! beginning. An excerpt must never join two sentences without a mark between them.
 
+use std::ops::Range;
+
 use automaton_core::memory::{MemoryItem, MemoryMatches};
-use automaton_core::terms::found_terms;
+use automaton_core::search_terms::found_terms;
+use serde::{Deserialize, Serialize};
 
 use crate::parts::{part, sentences};
 use crate::recall::rarity;
@@ -17,28 +20,55 @@ const LEFT_OUT: &str = "…";
 /// Characters of a mark with the blanks around it.
 const MARK_CHARS: usize = 3;
 
-/// Returns items with the sentences that fit the question in the place of each text that is too
-/// long for a line.
-#[must_use]
-pub fn excerpts(items: Vec<MemoryItem>, matches: &MemoryMatches) -> Vec<MemoryItem> {
-    let mut items = items;
-    for item in &mut items {
-        if let Some(text) = excerpt(item, matches) {
-            item.body.text = text;
-        }
+/// The parts of a text that are shown, as ranges of its bytes in their order. Without any the
+/// text is shown from its beginning.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ExcerptRanges(Vec<Range<usize>>);
+
+impl ExcerptRanges {
+    /// Returns true if the text is shown from its beginning.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
-    items
+
+    /// Returns the text that is shown, with a mark where something is left out. A range that is
+    /// none of this text shows nothing.
+    #[must_use]
+    pub fn of(&self, text: &str) -> String {
+        if self.is_empty() {
+            return text.to_owned();
+        }
+        let is_blank = |range: Range<usize>| text.get(range).is_none_or(|it| it.trim().is_empty());
+        let mut shown: Vec<&str> = Vec::new();
+        let mut end = 0;
+        for range in &self.0 {
+            if !is_blank(end..range.start) {
+                shown.push(LEFT_OUT);
+            }
+            shown.extend(text.get(range.clone()));
+            end = range.end;
+        }
+        if !is_blank(end..text.len()) {
+            shown.push(LEFT_OUT);
+        }
+        shown.join(" ")
+    }
 }
 
 /// A sentence, and how well it fits.
 struct RatedSentence<'a> {
     text: &'a str,
+    /// Where it stands in the text.
+    range: Range<usize>,
     chars: usize,
     fit: u64,
 }
 
-/// Returns the sentences of an item that fit the question, or `None` if all of it has room.
-fn excerpt(item: &MemoryItem, matches: &MemoryMatches) -> Option<String> {
+/// Returns the sentences of an item that fit the question, or `None` if all of it has room or
+/// none fits.
+pub(crate) fn excerpt(item: &MemoryItem, matches: &MemoryMatches) -> Option<ExcerptRanges> {
     let text = item.body.text.as_str();
     if text.chars().count() <= TEXT_CHARS_MAX {
         return None;
@@ -60,10 +90,22 @@ fn excerpt(item: &MemoryItem, matches: &MemoryMatches) -> Option<String> {
             left -= takes;
         }
     }
-    match chosen.contains(&true) {
-        true => Some(join(&rated, &chosen)),
-        false => Some(cut_around(rated.get(first)?.text, matches)),
+    let mut ranges: Vec<Range<usize>> = Vec::new();
+    for (sentence, _) in rated.iter().zip(&chosen).filter(|(_, is_chosen)| **is_chosen) {
+        match ranges.last_mut().filter(|last| is_gap_blank(text, last.end, &sentence.range)) {
+            Some(last) => last.end = sentence.range.end,
+            None => ranges.push(sentence.range.clone()),
+        }
     }
+    if ranges.is_empty() {
+        ranges.push(cut_around(rated.get(first)?, matches));
+    }
+    Some(ExcerptRanges(ranges))
+}
+
+/// Returns true if nothing but white space is between the end of one range and the next.
+fn is_gap_blank(text: &str, end: usize, next: &Range<usize>) -> bool {
+    text.get(end..next.start).is_some_and(|gap| gap.trim().is_empty())
 }
 
 /// Rates each sentence by the words of the question in it, and by the part that it stands in.
@@ -80,67 +122,54 @@ fn rate<'a>(item: &'a MemoryItem, matches: &MemoryMatches) -> Vec<RatedSentence<
     let alike = matches.parts.iter().find(|(id, _)| *id == item.id);
     let alike = alike.and_then(|(_, number)| part(text, *number));
     let is_alike = |sentence: &str| alike.is_some_and(|part| part.contains(sentence));
-    let rated = words.into_iter().map(|(text, says)| RatedSentence {
-        text,
-        chars: text.chars().count(),
-        fit: says + if is_alike(text) { 1 + most / 2 } else { 0 },
-    });
-    rated.collect()
-}
-
-/// Returns the chosen sentences in their order, with a mark where others are left out.
-fn join(rated: &[RatedSentence<'_>], chosen: &[bool]) -> String {
-    let mut shown: Vec<&str> = Vec::new();
-    for (sentence, is_chosen) in rated.iter().zip(chosen) {
-        if *is_chosen {
-            shown.push(sentence.text);
-        } else if shown.last() != Some(&LEFT_OUT) {
-            shown.push(LEFT_OUT);
-        }
+    let mut end = 0;
+    let mut rated = Vec::new();
+    for (sentence, says) in words {
+        // Sentences are parts of the text, in its order.
+        let start = text.get(end..).and_then(|rest| rest.find(sentence)).map_or(end, |at| end + at);
+        end = start + sentence.len();
+        rated.push(RatedSentence {
+            text: sentence,
+            range: start..end,
+            chars: sentence.chars().count(),
+            fit: says + if is_alike(sentence) { 1 + most / 2 } else { 0 },
+        });
     }
-    shown.join(" ")
+    rated
 }
 
-/// Returns the part around the first word of the question of a sentence that is too long itself.
-fn cut_around(sentence: &str, matches: &MemoryMatches) -> String {
+/// Returns the range around the first word of the question of a sentence that is too long itself.
+fn cut_around(sentence: &RatedSentence<'_>, matches: &MemoryMatches) -> Range<usize> {
     let room = TEXT_CHARS_MAX - 2 * MARK_CHARS;
     let asked: Vec<&str> = matches.frequencies.iter().map(|(word, _)| word.as_str()).collect();
-    let words: Vec<&str> = sentence.split_whitespace().collect();
-    let at = words.iter().position(|word| !found_terms(word, &asked).is_empty()).unwrap_or(0);
-    let before: Vec<&str> = words.iter().copied().take(at).collect();
-    let lead = before.join(" ").chars().count();
+    let mut lead = 0;
+    for word in sentence.text.split_inclusive(char::is_whitespace) {
+        if !found_terms(word, &asked).is_empty() {
+            break;
+        }
+        lead += word.chars().count();
+    }
+    // Without any such word it begins at its beginning.
+    let lead = if lead == sentence.chars { 0 } else { lead };
+    let byte = |chars: usize| {
+        let at = sentence.text.char_indices().nth(chars);
+        sentence.range.start + at.map_or(sentence.text.len(), |(at, _)| at)
+    };
     let from = lead.saturating_sub(room / 2);
-    let cut: String = words.join(" ").chars().skip(from).take(room).collect();
-    let begin = if from > 0 { "… " } else { "" };
-    format!("{begin}{cut} {LEFT_OUT}")
+    byte(from)..byte(from + room)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use automaton_core::memory::{MemoryId, MemoryTier};
-    use automaton_core::terms::{asked_terms, terms};
-    use automaton_core::time::Timestamp;
-    use automaton_core::trust::{Label, Labelled};
+    use automaton_core::search_terms::{asked_terms, index_terms};
+    use automaton_core::trust::Label;
+    use automaton_testkit::memory::memory_item;
     use proptest::prelude::*;
 
     fn item(text: &str) -> MemoryItem {
-        MemoryItem {
-            id: MemoryId(1),
-            tier: MemoryTier::Episodic,
-            kind: "message".to_owned(),
-            name: String::new(),
-            body: Labelled::new(Label::Creator, "test", text),
-            strength: 50,
-            seen: 1,
-            successes: 0,
-            failures: 0,
-            turn: None,
-            valid_from: Timestamp::EPOCH,
-            valid_to: None,
-            seen_at: Timestamp::EPOCH,
-            superseded_by: None,
-        }
+        memory_item(1, MemoryTier::Episodic, "message/", Label::Creator, text)
     }
 
     fn asked(question: &str, parts: Vec<(MemoryId, u32)>) -> MemoryMatches {
@@ -149,8 +178,7 @@ mod tests {
     }
 
     fn shown(text: &str, question: &str, parts: Vec<(MemoryId, u32)>) -> String {
-        let found = excerpts(vec![item(text)], &asked(question, parts));
-        found.into_iter().next().unwrap().body.text
+        excerpt(&item(text), &asked(question, parts)).unwrap_or_default().of(text)
     }
 
     fn story(days: u32) -> String {
@@ -209,9 +237,9 @@ mod tests {
             let line = shown(&text, &question, vec![]);
             if line != text {
                 prop_assert!(line.chars().count() <= TEXT_CHARS_MAX, "{}", line.chars().count());
-                let all = terms(&text);
+                let all = index_terms(&text);
                 let words = line.split_whitespace().filter(|word| *word != LEFT_OUT);
-                prop_assert!(words.flat_map(terms).all(|word| all.contains(&word) || text.contains(&word)));
+                prop_assert!(words.flat_map(index_terms).all(|word| all.contains(&word) || text.contains(&word)));
             }
         }
     }

@@ -15,9 +15,11 @@ use std::collections::BTreeMap;
 
 use automaton_core::embedding::EmbeddingKind;
 use automaton_core::memory::{MemoryId, MemoryItem, MemoryMatches, MemoryTier};
-use automaton_core::terms::found_terms;
+use automaton_core::search_terms::found_terms;
 use automaton_core::time::{DAY, Timestamp};
 use automaton_core::trust::Label;
+
+use crate::updates::{StatedItem, followers, update_of};
 
 /// Which items are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -134,7 +136,53 @@ pub fn rank(matches: &MemoryMatches, wanted: &RecallOptions) -> Vec<MemoryItem> 
         more.sort_by_key(|at| (Reverse(alike[*at]), Reverse(items[*at].id)));
         order.extend(more.into_iter().take(FILLED_MIN - order.len()));
     }
-    order.into_iter().take(wanted.limit).map(|at| items[at].clone()).collect()
+    let found = order.into_iter().map(|at| items[at].clone()).collect();
+    newer_first(found, matches, wanted)
+}
+
+/// Returns the first items in their order, but what has replaced a statement before that
+/// statement, also what no word of the question has found.
+fn newer_first(
+    found: Vec<MemoryItem>,
+    matches: &MemoryMatches,
+    wanted: &RecallOptions,
+) -> Vec<MemoryItem> {
+    let mut items = found;
+    items.truncate(wanted.limit);
+    let mut order: Vec<MemoryId> = items.iter().map(|item| item.id).collect();
+    let is_shown = |item: &MemoryItem| {
+        item.body.label <= wanted.least_trusted
+            && wanted.events_before.is_none_or(|before| item.valid_from < before)
+    };
+    let added: Vec<MemoryItem> = {
+        let stated: Vec<StatedItem<'_>> = items.iter().map(StatedItem::of).collect();
+        let others = matches.followers.iter().map(|(_, item)| item);
+        let others = others.filter(|it| is_shown(it) && !order.contains(&it.id));
+        let others: Vec<StatedItem<'_>> = others.map(StatedItem::of).collect();
+        let mut added = Vec::new();
+        for older in &stated {
+            let followers = followers(older.item.id, matches);
+            for newer in stated.iter().chain(&others) {
+                if update_of(older, newer, &followers).is_none() {
+                    continue;
+                }
+                let place = |id: MemoryId| order.iter().position(|it| *it == id);
+                let newer_place = place(newer.item.id);
+                let Some(older_place) = place(older.item.id) else { continue };
+                if newer_place.is_none() {
+                    added.push(newer.item.clone());
+                }
+                if newer_place.is_none_or(|place| place > older_place) {
+                    order.retain(|id| *id != newer.item.id);
+                    order.insert(older_place, newer.item.id);
+                }
+            }
+        }
+        added
+    };
+    items.extend(added);
+    order.truncate(wanted.limit);
+    order.into_iter().filter_map(|id| items.iter().find(|it| it.id == id).cloned()).collect()
 }
 
 /// Counts how much each item covers, for who ranks the same matches again and again: to read all
@@ -180,8 +228,13 @@ fn favour(item: &MemoryItem, now: Timestamp) -> u64 {
 
 /// How much of the question an item covers: rare words count more.
 fn coverage(item: &MemoryItem, matches: &MemoryMatches) -> u64 {
-    let places =
-        [(&item.body.text, TEXT_WEIGHT), (&item.kind, KIND_WEIGHT), (&item.name, NAME_WEIGHT)];
+    let origin = item.body.origin_words();
+    let places = [
+        (&item.body.text, TEXT_WEIGHT),
+        (&origin, TEXT_WEIGHT),
+        (&item.kind, KIND_WEIGHT),
+        (&item.name, NAME_WEIGHT),
+    ];
     let asked: Vec<&str> = matches.frequencies.iter().map(|(word, _)| word.as_str()).collect();
     let mut weights = vec![0; asked.len()];
     for (text, weight) in places {
@@ -209,27 +262,15 @@ pub(crate) fn rarity(frequency: u32, total: u64) -> u64 {
 mod tests {
     use super::*;
     use automaton_core::memory::MemoryId;
-    use automaton_core::terms::{asked_terms, terms};
-    use automaton_core::trust::Labelled;
+    use automaton_core::search_terms::{FORM_MARK, asked_terms, index_terms};
+    use automaton_testkit::memory::memory_item;
     use proptest::prelude::*;
 
     fn item(id: i64, name: &str, text: &str) -> MemoryItem {
-        let (kind, name) = name.split_once('/').unwrap();
         MemoryItem {
-            id: MemoryId(id),
-            tier: MemoryTier::Semantic,
-            kind: kind.to_owned(),
-            name: name.to_owned(),
-            body: Labelled::new(Label::Own, "test", text),
-            strength: 100,
-            seen: 1,
-            successes: 0,
-            failures: 0,
-            turn: None,
             valid_from: Timestamp::from_millis(id),
-            valid_to: None,
             seen_at: Timestamp::from_millis(id),
-            superseded_by: None,
+            ..memory_item(id, MemoryTier::Semantic, name, Label::Own, text)
         }
     }
 
@@ -243,12 +284,22 @@ mod tests {
 
     /// What an index would give: all that shares a word, in any order.
     fn matches(query: &str, items: &[MemoryItem]) -> MemoryMatches {
-        let words =
-            |item: &MemoryItem| terms(&format!("{} {} {}", item.name, item.kind, item.body.text));
+        let words = |item: &MemoryItem| {
+            index_terms(&format!(
+                "{} {} {} {}",
+                item.name,
+                item.kind,
+                item.body.text,
+                item.body.origin_words()
+            ))
+        };
+        let has = |item: &MemoryItem, word: &String| {
+            word.split(FORM_MARK).any(|form| words(item).iter().any(|it| it == form))
+        };
         let asked = asked_terms(query, 24);
-        let holds = |word: &String| items.iter().filter(|item| words(item).contains(word)).count();
+        let holds = |word: &String| items.iter().filter(|item| has(item, word)).count();
         let frequencies = asked.iter().map(|w| (w.clone(), u32::try_from(holds(w)).unwrap()));
-        let shares = |item: &&MemoryItem| asked.iter().any(|word| words(item).contains(word));
+        let shares = |item: &&MemoryItem| asked.iter().any(|word| has(item, word));
         MemoryMatches {
             items: items.iter().filter(shares).cloned().collect(),
             frequencies: frequencies.collect(),
@@ -366,6 +417,31 @@ mod tests {
             found.similarities.push((MemoryId(6), enough - 1));
             assert_eq!(ids(&found).len(), FILLED_MIN, "{kind:?}");
         }
+    }
+
+    #[test]
+    fn what_has_changed_stands_behind_the_change_also_where_no_word_finds_that() {
+        let said = |id, text: &str| MemoryItem {
+            tier: MemoryTier::Episodic,
+            ..memory_item(id, MemoryTier::Episodic, "message/", Label::Creator, text)
+        };
+        let items = [said(1, "My port is 8080."), said(2, "I moved it to 9090.")];
+        let mut found = matches("Which port is mine?", &items);
+        assert_eq!(found.items.len(), 1);
+        found.followers = vec![(MemoryId(1), items[1].clone())];
+        let ids = |wanted: &RecallOptions| -> Vec<i64> {
+            rank(&found, wanted).iter().map(|item| item.id.0).collect()
+        };
+        assert_eq!(ids(&ALL), [2, 1]);
+        assert_eq!(ids(&RecallOptions { limit: 1, ..ALL }), [2]);
+    }
+
+    #[test]
+    fn who_said_it_counts_as_a_word_of_it() {
+        let mut annas = item(1, "a/x", "the deadline is the ninth");
+        annas.body.source = automaton_core::trust::Source::new("anna");
+        let items = [annas, item(2, "a/y", "the deadline is the tenth")];
+        assert_eq!(names("What did Anna say about the deadline?", &items, &ALL)[0], "x");
     }
 
     #[test]

@@ -1,9 +1,8 @@
-//! Pure: the proof that something was judged and allowed.
+//! Pure: the proof that a value was judged and allowed.
 //!
-//! Neither type can be made, copied or read back outside this crate: their
-//! fields are private, they implement neither `Clone` nor `Deserialize`, and
-//! the only maker is [`crate::judge`]. Nothing here may ever hand out the value
-//! without using the proof up.
+//! Neither type can be made, copied or deserialised outside this crate: their fields are private,
+//! and they implement neither `Clone` nor `Deserialize`. Only [`crate::judge()`] makes them.
+//! Nothing here may ever hand out the value without consuming the proof.
 
 use std::fmt;
 
@@ -79,7 +78,7 @@ impl<T> Approved<T> {
         Self { value }
     }
 
-    /// The value, and the permit to run it.
+    /// Returns the value and the permit to run it.
     pub fn open(self) -> (T, Permit) {
         (self.value, Permit { sealed: () })
     }

@@ -1,8 +1,8 @@
-//! Pure: when the automaton has lost enough, whether the next answer of its model fits
-//! what thinking may cost in a day, and when it has thought enough without being called.
+//! Pure: budgets of the automaton: the stop-loss, the ceilings of inference costs in a day, and the
+//! budget of turns that no creator asked for.
 //!
-//! Sums come from the ledger, where a cost stands at its worst case until more is
-//! known. A sum that cannot be counted must never pass for a small one.
+//! The sums come from the ledger, which counts a cost at its worst case until the real one is
+//! known. A sum that cannot be computed must never count as a small one.
 
 use std::fmt;
 
@@ -11,35 +11,34 @@ use automaton_core::money::Microcents;
 use automaton_core::pnl::{Losses, UnattendedUsage};
 use automaton_core::time::{DAY, Span};
 
-/// What the creator lets it lose, and spend on thinking. Nothing said is no limit.
+/// The creator's limits on losses and on inference. A limit that is not set does not apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Budgets {
-    /// What it may lose before it hibernates.
+    /// The loss at which the automaton hibernates.
     pub stop_loss: StopLoss,
-    /// What answers of models may cost.
+    /// The ceilings of model costs.
     pub ceilings: InferenceCeilings,
-    /// What it may think without being called.
+    /// The budget of a wake without the creator.
     pub envelope: UnattendedBudget,
-    /// What it may think in a wake that its creator caused, where that is something else: a
-    /// creator who says what a day may cost has said enough.
+    /// The budget of a wake that the creator caused, if it differs. A creator who sets a daily
+    /// ceiling needs no further limit.
     pub creators: Option<UnattendedBudget>,
 }
 
-/// What it may think from one call of its creator to the next: whatever wakes it in
-/// between. Nothing said is no limit.
+/// The inference budget from one call of the creator to the next, whatever wakes the automaton in
+/// between. A limit that is not set does not apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct UnattendedBudget {
-    /// Answers of models that cost something.
+    /// The most model answers that cost something.
     pub answers: Option<u32>,
-    /// What they may cost, beyond what others paid meanwhile.
+    /// The most that the answers may cost, beyond the revenue earned meanwhile.
     pub cost: Option<Microcents>,
 }
 
-/// The rest after the first envelope that is used up, which doubles with each that
-/// follows, up to a day.
+/// The rest after the first exhausted budget. It doubles with each further one, up to a day.
 const REST: Span = Span::from_secs(3600);
 
-/// It thought as much as it may without being called; shown, what it thought, and what goes on.
+/// An unattended budget is exhausted. Displays the usage and when work continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, derive_more::Display)]
 #[display(
     "{} answers for {} is what `wakeEnvelope` allows without a call of the creator. \
@@ -48,30 +47,30 @@ const REST: Span = Span::from_secs(3600);
     usage.cost
 )]
 pub struct EnvelopeExhaustion {
-    /// What it thought.
+    /// The usage.
     pub usage: UnattendedUsage,
-    /// How long it rests.
+    /// The length of the rest.
     pub rest: Span,
 }
 
-/// The fewest of anything that is limited of which the last is kept for a hand-over.
+/// The smallest limit of which the last answer is reserved for a hand-over.
 pub const HAND_OVER_FROM: u32 = 5;
 
-/// Whether four fifths of the whole are used.
+/// Returns true if at least four fifths of the whole are used.
 #[must_use]
 pub fn is_nearly(part: i64, whole: i64) -> bool {
     i128::from(part) * 5 >= i128::from(whole) * 4
 }
 
-/// What an answer may cost that follows ones of which the worst could cost `most`: a
+/// Returns the most that the next answer may cost, if earlier ones cost at most `most`. A
 /// conversation grows.
-fn grown(most: Microcents) -> i64 {
+fn next_cost_max(most: Microcents) -> i64 {
     most.units().saturating_add(most.units() / 4)
 }
 
 impl UnattendedBudget {
-    /// Whether the next answer is the last that fits. Where only a few would fit, none is
-    /// kept for that.
+    /// Returns true if the next answer is the last that fits. Always false if the limit allows
+    /// only a few answers.
     #[must_use]
     pub fn is_last(&self, usage: &UnattendedUsage) -> bool {
         let few = self.answers.is_some_and(|limit| limit < HAND_OVER_FROM);
@@ -81,9 +80,9 @@ impl UnattendedBudget {
         !few && usage.answers > 0 && self.used_up(&after).is_some()
     }
 
-    /// Whether the next answer does not fit any more. It may cost twice what one did on
-    /// average, since a conversation grows. The first always fits, and so does what was
-    /// earned.
+    /// Returns the exhaustion if the next answer no longer fits. It counts as twice the average,
+    /// since a conversation grows. The first answer always fits, and so does usage covered by
+    /// revenue.
     #[must_use]
     pub fn used_up(&self, usage: &UnattendedUsage) -> Option<EnvelopeExhaustion> {
         let UnattendedUsage { answers, cost, revenue, .. } = *usage;
@@ -94,42 +93,42 @@ impl UnattendedBudget {
         let lost = usage.lost().saturating_add(next);
         let over = self.cost.is_some_and(|limit| lost > limit.units())
             || self.answers.is_some_and(|limit| answers >= limit);
-        over.then(|| EnvelopeExhaustion::of(*usage))
+        over.then(|| EnvelopeExhaustion::new(*usage))
     }
 }
 
 impl EnvelopeExhaustion {
-    /// What it thought is enough.
+    /// Creates the exhaustion for this usage.
     #[must_use]
-    pub fn of(usage: UnattendedUsage) -> Self {
+    pub fn new(usage: UnattendedUsage) -> Self {
         let rest = Span::from_millis(REST.as_millis() << usage.rests.min(8));
         Self { usage, rest: rest.min(DAY) }
     }
 }
 
-/// What it may lose before it hibernates: revenue makes up for costs.
+/// The losses at which the automaton hibernates. Revenue offsets costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct StopLoss {
-    /// In any 24 hours.
+    /// The limit in any 24 hours.
     pub per_day: Option<Microcents>,
-    /// By one goal.
+    /// The limit for one goal.
     pub per_goal: Option<Microcents>,
-    /// In all, since its creator or money last woke it from hibernation.
+    /// The total limit since the creator or money last ended a hibernation.
     pub total: Option<Microcents>,
 }
 
-/// It has lost as much as it may.
+/// A loss has reached its limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StopLossTrip {
-    /// What it lost.
+    /// The loss.
     pub lost: Microcents,
-    /// What it may lose.
+    /// The limit.
     pub limit: Microcents,
-    /// Where.
+    /// The scope of the limit.
     pub on: StopLossScope,
 }
 
-/// What a stop-loss is about.
+/// The scope of a stop-loss.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StopLossScope {
     /// The last 24 hours.
@@ -141,15 +140,15 @@ pub enum StopLossScope {
 }
 
 impl StopLoss {
-    /// Whether anything is limited.
+    /// Returns true if any limit is set.
     #[must_use]
     pub fn is_set(&self) -> bool {
         *self != Self::default()
     }
 
-    /// The first limit that is reached, if one is.
+    /// Returns the first limit that is reached.
     #[must_use]
-    pub fn tripped(&self, losses: &Losses) -> Option<StopLossTrip> {
+    pub fn first_reached(&self, losses: &Losses) -> Option<StopLossTrip> {
         let reached =
             |limit: Option<Microcents>, lost: Microcents, on: &dyn Fn() -> StopLossScope| {
                 let limit = limit.filter(|limit| lost > Microcents::ZERO && lost >= *limit)?;
@@ -166,7 +165,7 @@ impl StopLoss {
 }
 
 impl fmt::Display for StopLossTrip {
-    /// The sum, the limit, and what ends the hibernation.
+    /// Formats the loss, the limit, and what ends the hibernation.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { lost, limit, on } = self;
         let (place, key) = match on {
@@ -183,17 +182,21 @@ impl fmt::Display for StopLossTrip {
 }
 
 impl Budgets {
-    /// What it may think in a wake, by whether its creator caused it.
+    /// Returns the budget of a wake, depending on whether its creator caused it.
     #[must_use]
-    pub fn envelope_of(&self, creators: bool) -> UnattendedBudget {
+    pub fn envelope_for(&self, creators: bool) -> UnattendedBudget {
         self.creators.filter(|_| creators).unwrap_or(self.envelope)
     }
 
-    /// The ceiling after which no answer surely fits but the next one, after ones of which the
-    /// worst could cost `most`.
+    /// Returns the ceiling that certainly fits only one more answer, if earlier answers cost at
+    /// most `most`.
     #[must_use]
-    pub fn last_of(&self, spend: &InferenceSpend, most: Microcents) -> Option<CeilingScope> {
-        let two = grown(most).saturating_mul(2);
+    pub fn last_answer_ceiling(
+        &self,
+        spend: &InferenceSpend,
+        most: Microcents,
+    ) -> Option<CeilingScope> {
+        let two = next_cost_max(most).saturating_mul(2);
         let fits = |spent: Microcents, limit: Microcents| {
             spent.units().saturating_add(two) <= limit.units()
         };
@@ -223,24 +226,25 @@ mod tests {
     #[test]
     fn a_limit_holds_when_it_is_reached_and_says_so() {
         let none = StopLoss::default();
-        assert!(!none.is_set() && none.tripped(&losses(9, 9, 9)).is_none());
+        assert!(!none.is_set() && none.first_reached(&losses(9, 9, 9)).is_none());
         let all = StopLoss {
             per_day: Some(amount(5)),
             per_goal: Some(amount(7)),
             total: Some(amount(9)),
         };
         assert!(all.is_set());
-        let on =
-            |day, goal, total| all.tripped(&losses(day, goal, total)).map(|tripped| tripped.on);
+        let on = |day, goal, total| {
+            all.first_reached(&losses(day, goal, total)).map(|tripped| tripped.on)
+        };
         assert_eq!(on(4, 6, 8), None);
         assert_eq!(on(5, 7, 9), Some(StopLossScope::Day));
         assert_eq!(on(4, 7, 9), Some(StopLossScope::Goal("fly".to_owned())));
         assert_eq!(on(-900, 6, 9), Some(StopLossScope::Total), "a good day does not undo the rest");
         assert_eq!(on(-5, -7, -9), None, "gains are no losses");
-        let told = all.tripped(&losses(6_000_000, 0, 0)).unwrap().to_string();
+        let told = all.first_reached(&losses(6_000_000, 0, 0)).unwrap().to_string();
         assert!(told.starts_with("$0.06 were lost in 24 hours, and $0.00000005 is"), "{told}");
         assert!(told.contains("`stopLoss.perDayCents`") && told.contains("wake"), "{told}");
-        let told = all.tripped(&losses(0, 8, 0)).unwrap().to_string();
+        let told = all.first_reached(&losses(0, 8, 0)).unwrap().to_string();
         assert!(told.contains("on the goal \"fly\"") && told.contains("perGoalCents"), "{told}");
     }
 
@@ -248,7 +252,8 @@ mod tests {
     fn the_last_answer_of_a_limit_is_known_before_it_is_asked_for() {
         let envelope = UnattendedBudget { answers: Some(30), cost: Some(amount(100)) };
         let at = |answers, cost, revenue| {
-            let (cost, revenue) = (amount(cost), amount(revenue));
+            let cost = amount(cost);
+            let revenue = amount(revenue);
             envelope.is_last(&UnattendedUsage { answers, cost, revenue, rests: 0 })
         };
         assert!(!at(28, 0, 0) && at(29, 0, 0));
@@ -266,23 +271,28 @@ mod tests {
         };
         let budgets = Budgets { ceilings, ..Budgets::default() };
         let last = |session, day, most| {
-            let (session, day) = (amount(session), amount(day));
-            budgets.last_of(&InferenceSpend { session, day, hour: day }, amount(most))
+            let session = amount(session);
+            let day = amount(day);
+            budgets.last_answer_ceiling(&InferenceSpend { session, day, hour: day }, amount(most))
         };
         assert_eq!(last(0, 50, 16), None, "two of 20 fit");
         assert_eq!(last(1, 50, 16), Some(CeilingScope::Session));
         assert_eq!(last(0, 61, 16), Some(CeilingScope::Day));
         assert_eq!(last(40, 99, 0), None, "what is free is free");
-        assert_eq!(Budgets::default().last_of(&InferenceSpend::default(), amount(20)), None);
+        assert_eq!(
+            Budgets::default().last_answer_ceiling(&InferenceSpend::default(), amount(20)),
+            None
+        );
         assert!(is_nearly(20, 25) && !is_nearly(19, 25) && is_nearly(i64::MAX, i64::MAX));
     }
 
     proptest! {
-        /// Whatever answers cost, one that was said to be the last is followed by none.
+        /// Whatever answers cost, no answer follows one that was announced as the last.
         #[test]
         fn no_limit_is_passed_by_its_last_answer(costs in prop::collection::vec(0_i64..40, 1..60)) {
             let envelope = UnattendedBudget { answers: Some(30), cost: Some(amount(250)) };
-            let (mut usage, mut last) = (UnattendedUsage::default(), false);
+            let mut usage = UnattendedUsage::default();
+            let mut last = false;
             for cost in costs {
                 if last || envelope.used_up(&usage).is_some() {
                     break;
@@ -299,10 +309,10 @@ mod tests {
     fn the_creators_wake_may_have_an_envelope_of_its_own() {
         let envelope = UnattendedBudget { answers: Some(30), cost: None };
         let usual = Budgets { envelope, ..Budgets::default() };
-        assert_eq!((usual.envelope_of(true), usual.envelope_of(false)), (envelope, envelope));
+        assert_eq!((usual.envelope_for(true), usual.envelope_for(false)), (envelope, envelope));
         let free = Budgets { creators: Some(UnattendedBudget::default()), ..usual };
         assert_eq!(
-            (free.envelope_of(true), free.envelope_of(false)),
+            (free.envelope_for(true), free.envelope_for(false)),
             (UnattendedBudget::default(), envelope)
         );
     }

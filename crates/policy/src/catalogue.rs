@@ -1,7 +1,7 @@
-//! Pure: what the rules are and what they come to, as lists for people.
+//! Pure: lists of the rules and their effects, for people.
 //!
-//! Everything here is read off the rules themselves. Nothing may be written down twice:
-//! a list that differs from what is judged is worse than none.
+//! Everything here is derived from the rules themselves. Nothing may be written down twice, since
+//! a list that differs from the judgement is worse than none.
 
 use crate::decision::{ReasonCode, RuleId};
 use crate::explain::advice;
@@ -9,22 +9,22 @@ use crate::rules;
 pub use crate::rules::LiftedBy;
 pub use crate::rules::authority::{AuthorityNeeds, TABLE};
 
-/// A rule, for people.
+/// The description of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RuleDescription {
-    /// Its name.
+    /// The rule's name.
     pub id: RuleId,
     /// The code of its objections.
     pub code: ReasonCode,
-    /// What holds, in one sentence.
+    /// The rule's statement, in one sentence.
     pub sentence: &'static str,
-    /// What to do about an objection, as the model is told.
+    /// The advice about an objection, as the model gets it.
     pub advice: &'static str,
-    /// Whose approval of a call lifts an objection.
+    /// The party whose approval of a call lifts an objection.
     pub lifted_by: LiftedBy,
 }
 
-/// Every rule, in the order in which they are asked.
+/// Returns every rule, in the order of evaluation.
 pub fn rules() -> impl Iterator<Item = RuleDescription> {
     rules::all().map(|rule| RuleDescription {
         id: rule.id,

@@ -1,8 +1,7 @@
-//! Pure: what a judgement came to, as a value to be stored.
+//! Pure: the result of a judgement, as a value to be stored.
 //!
-//! A decision holds the very intents that were judged, so that what is recorded
-//! cannot differ from what was decided upon. Its codes are stored and shown:
-//! they are only ever added to.
+//! A decision holds the very intents that were judged, so the record cannot differ from the
+//! decision. Its codes are stored and shown: codes are only added, never changed.
 
 use std::borrow::Cow;
 
@@ -12,7 +11,7 @@ use automaton_core::record::DecisionOutcome;
 
 use crate::operator::OperatorFindings;
 
-/// The name of a rule: its family, a dot, what it guards.
+/// The name of a rule: its family, a dot, and its subject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, derive_more::Display)]
 pub struct RuleId(&'static str);
 
@@ -21,67 +20,66 @@ impl RuleId {
         Self(id)
     }
 
-    /// The name as text.
+    /// Returns the name as text.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         self.0
     }
 }
 
-/// Why a decision came out as it did.
-/// Its [`name`](Self::name) is the code as it is stored and shown.
+/// The reason for a decision. Its [`name`](Self::name) is the code that is stored and shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Names)]
 #[names(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum ReasonCode {
     /// No rule objects.
     Allowed,
-    /// The value states no intent, so nothing is known of what it would do.
+    /// The value states no intent, so its effect is unknown.
     NoIntent,
     /// A rule could not judge it.
     RuleError,
     /// The tool is forbidden altogether.
     ForbiddenTool,
-    /// The tool is too dangerous for what the turn answers.
+    /// The tool is too dangerous for the label of the turn's input.
     ExternalDangerousTool,
-    /// A size, span or name is out of its range.
+    /// A size, span or name is out of range.
     ValidationFailed,
-    /// The message is for somebody who cannot be reached.
+    /// The recipient cannot be reached.
     UnknownRecipient,
     /// The path is not in the workspace.
     PathTraversal,
-    /// The file is of a kind that holds secrets.
+    /// The file is of a kind that contains secrets.
     SensitiveFileRead,
-    /// The file is not to be written this way.
+    /// The file must not be written this way.
     ProtectedFile,
     /// The command would harm the automaton or look for secrets.
     ForbiddenCommand,
-    /// The turn answers somebody who may not cause this alone.
+    /// The turn's input may not cause this without approval.
     UntrustedInput,
-    /// Only strangers have named what it is aimed at, or the creator has not.
+    /// The target value comes only from strangers, or not from the creator.
     UntrustedValue,
     /// Only the creator may cause this.
     CreatorOnly,
-    /// It passes a limit of what may be spent.
+    /// A spending limit is exceeded.
     SpendLimitExceeded,
-    /// The turn has made as many transfers as it may.
+    /// The turn has reached its limit of transfers.
     TurnTransferLimit,
-    /// The last transfer was too short a while ago.
+    /// The last transfer was too recent.
     TransferCooldown,
     /// Too little would be left.
     MinimumReserve,
-    /// What is there could not be read.
+    /// The balance could not be read.
     BalanceUnknown,
     /// The creator has to confirm it.
     ConfirmationRequired,
-    /// The host is none that may be paid.
+    /// The host is not on the list of paid hosts.
     DomainNotAllowed,
-    /// The host is none that a command may reach.
+    /// The host is not on the list of hosts that commands may reach.
     HostNotAllowed,
-    /// It was done too often of late.
+    /// The rate limit is reached.
     RateLimitExceeded,
-    /// It holds a secret that would leave.
+    /// The call would send a secret out.
     SecretLeaves,
-    /// The credits are nearly gone, and it is not for staying alive.
+    /// Credits are nearly gone, and the action does not help to survive.
     CreditsCritical,
     /// A rule of the operator's objects.
     OperatorRule,
@@ -89,40 +87,40 @@ pub enum ReasonCode {
     Approved,
 }
 
-/// How a value was judged.
+/// The decision about a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {
-    /// The gravest of all findings.
+    /// The most severe outcome of all rules.
     pub outcome: DecisionOutcome,
-    /// The code of the first rule that found just that.
+    /// The code of the first rule with that outcome.
     pub code: ReasonCode,
-    /// What that rule found, in one or two sentences for people and models.
+    /// That rule's finding, in one or two sentences for people and models.
     pub reason: Cow<'static, str>,
-    /// What was judged, in the value's own words.
+    /// The intents that were judged.
     pub intents: Vec<Intent>,
-    /// Every rule that was asked, in order.
+    /// Every rule that was evaluated, in order.
     pub rules_evaluated: &'static [RuleId],
-    /// The rules that objected, or could not judge, in order.
+    /// The rules that objected or could not judge, in order.
     pub rules_triggered: Vec<RuleId>,
-    /// The same of the operator's rules.
+    /// The findings of the operator's rules.
     pub operator: OperatorFindings,
 }
 
 impl Decision {
-    /// Makes a refusal of it.
+    /// Turns the decision into a refusal.
     pub(crate) fn refuse(&mut self, code: ReasonCode, reason: String) {
         self.outcome = DecisionOutcome::Deny;
         self.code = code;
         self.reason = Cow::Owned(reason);
     }
 
-    /// The names of all rules that were asked, in order.
+    /// Returns the names of all evaluated rules, in order.
     pub fn evaluated(&self) -> impl Iterator<Item = &str> {
         let built_in = self.rules_evaluated.iter().map(|id| id.as_str());
         built_in.chain(self.operator.asked.iter().map(String::as_str))
     }
 
-    /// The names of all rules that objected, or could not judge, in order.
+    /// Returns the names of all rules that objected or could not judge, in order.
     pub fn triggered(&self) -> impl Iterator<Item = &str> {
         let built_in = self.rules_triggered.iter().map(|id| id.as_str());
         built_in.chain(self.operator.triggered.iter().map(String::as_str))

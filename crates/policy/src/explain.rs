@@ -1,18 +1,17 @@
-//! Pure: how a decision is told to the model.
+//! Pure: the explanation of a decision for the model.
 //!
-//! A refusal says what was refused, why, and what may be done instead; a model
-//! that is only told "no" tries the same again. The words must never promise
-//! that something else will be allowed.
+//! A refusal says what was refused, why, and what may be done instead. A model that only reads
+//! "no" tries the same again. The text must never promise that something else will be allowed.
 
 use automaton_core::record::DecisionOutcome;
 use automaton_core::tool::ToolName;
 
 use crate::decision::{Decision, ReasonCode};
 
-/// What is said of a call that waits for the creator's word.
+/// The verdict of a call that waits for the creator's approval.
 pub const ASKS: &str = "not run: it needs your creator's approval";
 
-/// The result of a call that did not run, in the words that the model reads.
+/// Returns the result of a call that did not run, as the model reads it.
 #[must_use]
 pub fn to_model(tool: &ToolName, decision: &Decision) -> String {
     let Decision { outcome, code, reason, .. } = decision;
@@ -26,7 +25,7 @@ pub fn to_model(tool: &ToolName, decision: &Decision) -> String {
     format!("{tool} was {verdict} ({code}). {reason}{gap}{advice}")
 }
 
-/// What to do about it, or nothing where nothing is to be done.
+/// Returns the advice about a code, or an empty text if there is none.
 #[must_use]
 pub const fn advice(code: ReasonCode) -> &'static str {
     match code {

@@ -1,8 +1,7 @@
-//! Pure: what the rules may know besides the intents.
+//! Pure: the facts that rules may use besides the intents.
 //!
-//! Everything here is gathered before the judgement and comes from trusted
-//! places: the record, the configuration, the tool's own description. A rule
-//! must never look anything up by itself.
+//! All facts are gathered before the judgement and come from trusted places: the record, the
+//! configuration, the tool's own description. A rule must never look anything up by itself.
 
 use std::fmt;
 use std::str::FromStr;
@@ -18,69 +17,68 @@ use crate::guard::secrets;
 use crate::rates::Attempts;
 use crate::rules::Reachable;
 
-/// What is known about the turn and the tool.
+/// The facts about the turn and the tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Facts {
-    /// The least trusted label among all that the turn answers, with what the
-    /// model asked for in it.
+    /// The least trusted label of the turn's inputs and of the requests that the model made about
+    /// them.
     pub input: Label,
-    /// The least trusted label that the same wake has brought so far, as an input or as
-    /// the result of a call: the model has just read it.
+    /// The least trusted label that the same wake has read so far, as an input or as the result
+    /// of a call.
     pub heard: Label,
-    /// Kinds of secrets that the words of the call hold.
+    /// The kinds of secrets in the call's arguments.
     pub secrets: Vec<secrets::SecretKind>,
-    /// Who has named the values that the call is aimed at.
+    /// The origins of the values that the call targets.
     pub origins: Origins,
-    /// How much harm the tool can do.
+    /// The risk of the tool.
     pub risk: Risk,
     /// The creator's address, if the creator has given one.
     pub creator: Option<CreatorAddress>,
-    /// Hosts that may be paid for a request, with their port where it is not the
-    /// usual one.
+    /// Hosts that may be paid for a request, with the port if it is not the default.
     pub paid_hosts: Vec<String>,
-    /// What commands may reach.
+    /// The hosts and origins that commands may reach.
     pub egress: Arc<Reachable>,
-    /// How often what is limited was done of late.
+    /// The recent counts of rate-limited actions.
     pub attempts: Attempts,
-    /// Whether the turn goes on with a message of the creator's that is not answered yet, in a
-    /// wake that the creator caused.
+    /// True if the turn continues with an unanswered message of the creator, in a wake that the
+    /// creator caused.
     pub creator_waits: bool,
-    /// Whether the automaton may give credits away by its own wish, as the creator has said.
+    /// True if the creator permits the automaton to give credits away on its own initiative.
     pub gives_alone: bool,
-    /// Whether the creator wants to be asked before what it is there for changes.
+    /// True if a change of purpose needs the creator's approval.
     pub purpose_asks: bool,
-    /// Whether the port that the call opens was opened before, at the same price and with the
-    /// same commands beside the turns, by a call that was allowed or that the creator approved.
+    /// True if the port was opened before at the same price and with the same commands outside of
+    /// turns, by a call that was allowed or that the creator approved.
     pub published_before: bool,
-    /// How well off it is, where its thoughts cost something and that is known.
+    /// The survival tier, if inference costs something and the tier is known.
     pub tier: Option<SurvivalTier>,
-    /// The limit of the treasury that would refuse the payment of the call as things stand,
-    /// even after the creator's approval.
+    /// The treasury limit that would refuse the call's payment now, even after the creator's
+    /// approval.
     pub hard_limit: Option<HardLimit>,
 }
 
-/// A limit that no approval of a call raises: a ceiling, or what has to be left.
+/// A limit that no approval raises: a ceiling or the reserve.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HardLimit {
     /// The code of the refusal.
     pub code: ReasonCode,
-    /// Why the payment would be refused, in one or two sentences.
+    /// The reason of the refusal, in one or two sentences.
     pub reason: String,
 }
 
 impl Facts {
-    /// The facts under which the same call is judged once the creator has approved it. The
-    /// turn that makes it then has the label of whoever caused the call.
+    /// Returns the facts for judging the same call after the creator's approval. The turn that
+    /// makes it has the label of the call's cause.
     pub(crate) fn once_approved(&self) -> Self {
         let caused_by = Label::Own.meet(self.input).meet(self.heard);
         Self { input: caused_by, heard: caused_by, ..self.clone() }
     }
 
-    /// Whether a recipient, as the model wrote it, is the creator: the word
-    /// `creator`, or the creator's address.
+    /// Returns true if a recipient, as the model wrote it, is the creator: the word `creator` or
+    /// the creator's address.
     #[must_use]
     pub fn is_creator(&self, recipient: &str) -> bool {
-        // A text that is no address is somebody else's name, not a failure.
+        // A text that is not an address is somebody else's name, not a failure.
         recipient.eq_ignore_ascii_case("creator")
             || recipient.parse().is_ok_and(|address| self.creator == Some(address))
     }
@@ -90,7 +88,7 @@ impl Facts {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CreatorAddress([u8; 20]);
 
-/// A text is no address of a creator.
+/// A text is not a valid address of a creator.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is no address (0x and 40 hexadecimal digits, not all zero)")]
 pub struct CreatorAddressError(String);
@@ -105,7 +103,7 @@ impl FromStr for CreatorAddress {
     }
 }
 
-/// The bytes that 40 hexadecimal digits name.
+/// Decodes 40 hexadecimal digits.
 fn decode(digits: &str) -> Option<[u8; 20]> {
     let digits = <&[u8; 40]>::try_from(digits.as_bytes()).ok()?;
     let mut bytes = [0; 20];

@@ -1,10 +1,9 @@
-//! Pure: from a value to a verdict.
+//! Pure: the judgement of a value.
 //!
-//! Every rule looks at every intent; nothing stops early, so the record shows
-//! all that objected. The gravest finding holds, and of equally grave ones the
-//! first. An approval of the creator lifts the findings of the rules that say so, of this very
-//! call, and nothing else. A value without intents and a rule that fails are refusals: this
-//! function must never find a reason to allow.
+//! Every rule looks at every intent, and nothing stops early, so the record shows all objections.
+//! The most severe finding decides, and among equals the first. An approval of the creator lifts
+//! only findings of rules that say so, and only for this call. A value without intents and a rule
+//! that fails are refusals: this function must never find a reason to allow.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -19,20 +18,20 @@ use crate::facts::Facts;
 use crate::operator::{OperatorFindings, OperatorRules, RuleContext};
 use crate::rules::{self, Rule};
 
-/// What a judgement gives back.
+/// The result of a judgement.
 #[derive(Debug)]
 #[must_use = "an unread verdict means that the call is lost"]
 pub enum Verdict<T> {
-    /// It may run: the value, sealed.
+    /// The value may run. It is sealed.
     Allowed(Approved<T>, Decision),
-    /// It may run only when the creator approves. The value is gone.
+    /// The value may run only if the creator approves. The value is dropped.
     Held(Decision),
-    /// It may not run. The value is gone.
+    /// The value may not run. The value is dropped.
     Refused(Decision),
 }
 
 impl<T> Verdict<T> {
-    /// How the value was judged.
+    /// Returns the decision.
     pub const fn decision(&self) -> &Decision {
         match self {
             Self::Allowed(_, decision) | Self::Held(decision) | Self::Refused(decision) => decision,
@@ -40,39 +39,39 @@ impl<T> Verdict<T> {
     }
 }
 
-/// Judges a value by what it says that it intends, by the built-in rules alone.
+/// Judges a value by its stated intents, with the built-in rules only.
 pub fn judge<T: Intentional>(value: T, facts: &Facts) -> Verdict<T> {
-    let decision = built_in(value.intents(), facts, Stage::Asked);
+    let decision = decide_built_in(value.intents(), facts, Stage::Asked);
     verdict(value, decision)
 }
 
-/// At which point of its way a call is judged.
+/// The stage at which a call is judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// The model has just made it.
+    /// The model has just made the call.
     Asked,
-    /// The creator has approved it: what the creator lifts does not count any more.
+    /// The creator has approved the call. Findings that the creator lifts no longer count.
     Approved,
 }
 
-/// Who judges: the built-in rules, with the operator's beside them where there are any.
+/// A judge with the built-in rules and the operator's rules, if there are any.
 #[derive(Debug, Clone, Default)]
 pub struct Judge {
     operator: Option<Arc<OperatorRules>>,
 }
 
 impl Judge {
-    /// One that asks the operator's rules, too.
+    /// Creates a judge that also asks the operator's rules.
     #[must_use]
-    pub const fn with(operator: Option<Arc<OperatorRules>>) -> Self {
+    pub const fn new(operator: Option<Arc<OperatorRules>>) -> Self {
         Self { operator }
     }
 
-    /// Judges a value by what it says that it intends.
+    /// Judges a value by its stated intents.
     ///
-    /// A call that the creator approved is made, whatever the label of the turn that makes it,
+    /// A call that the creator approved runs, whatever the label of the turn that makes it,
     /// unless a rule refuses it that the creator does not lift. Such a rule refuses the call
-    /// before the creator is asked about it, and so does a limit of the treasury.
+    /// before the creator is asked, and so does a limit of the treasury.
     pub fn judge<T: Intentional>(
         &self,
         value: T,
@@ -96,7 +95,7 @@ impl Judge {
         verdict(value, decision)
     }
 
-    /// What the built-in rules and the operator's come to together.
+    /// Returns the joint decision of the built-in rules and the operator's.
     fn decide(
         &self,
         intents: Vec<Intent>,
@@ -104,15 +103,15 @@ impl Judge {
         moment: &RuleContext<'_>,
         stage: Stage,
     ) -> Decision {
-        let mut decision = built_in(intents, facts, stage);
+        let mut decision = decide_built_in(intents, facts, stage);
         if let Some(operator) = &self.operator {
-            operator.object(&mut decision, facts, moment, stage);
+            operator.add_findings(&mut decision, facts, moment, stage);
         }
         decision
     }
 
-    /// Turns a question into a refusal where the creator's yes would change nothing: the
-    /// treasury would not pay, or a rule would refuse the approved call.
+    /// Turns a question into a refusal if an approval would change nothing: the treasury would
+    /// not pay, or a rule would refuse the approved call.
     fn refuse_vain_question(
         &self,
         decision: &mut Decision,
@@ -132,9 +131,9 @@ impl Judge {
     }
 }
 
-/// Asks the built-in rules.
-fn built_in(intents: Vec<Intent>, facts: &Facts, stage: Stage) -> Decision {
-    // Nearly always nothing objects, and then there is nothing to be told.
+/// Judges by the built-in rules.
+fn decide_built_in(intents: Vec<Intent>, facts: &Facts, stage: Stage) -> Decision {
+    // Nearly always nothing objects, and then no reasons are needed.
     match !intents.is_empty() && intents.iter().all(|i| rules::none_objects(i, facts)) {
         true => allowed(intents),
         false => decide(rules::all(), intents, facts, stage),
@@ -161,7 +160,7 @@ fn allowed(intents: Vec<Intent>) -> Decision {
     }
 }
 
-/// Asks the rules, in order, about each of the intents.
+/// Evaluates the rules, in order, for each intent.
 fn decide<'a>(
     rules: impl IntoIterator<Item = &'a Rule>,
     intents: Vec<Intent>,

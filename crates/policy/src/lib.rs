@@ -1,11 +1,9 @@
-//! Pure: decides what a call may do, and is the only minter of the proof that
-//! it may.
+//! Pure: decides what a call may do, and is the only issuer of the proof that it may.
 //!
-//! [`judge`] asks a value for its intents, has every rule look at each of them
-//! and combines what they find: the gravest finding holds. Only an allowed
-//! value comes back, sealed in [`Approved`]; opening it yields the [`Permit`]
-//! that running it takes. The rules explain a refusal early and in words; what
-//! holds against an attacker who is past them is the sandbox. This crate must
+//! [`judge()`] asks a value for its intents, evaluates every rule on each of them and combines the
+//! findings: the most severe one decides. Only an allowed value comes back, sealed in
+//! [`Approved`]. Opening it yields the [`Permit`] that is needed to run it. Rules explain a
+//! refusal early and in words. The sandbox stops an attacker who gets past them. This crate must
 //! never act, and must never allow what a rule could not judge.
 
 mod approved;
@@ -15,6 +13,7 @@ mod decision;
 pub mod explain;
 mod facts;
 pub mod guard;
+mod intents;
 mod judge;
 mod operator;
 mod payment;
@@ -25,6 +24,7 @@ mod shell;
 pub use approved::{Approved, Permit};
 pub use decision::{Decision, ReasonCode, RuleId};
 pub use facts::{CreatorAddress, CreatorAddressError, Facts, HardLimit};
+pub use intents::target_values;
 pub use judge::{Judge, Verdict, judge};
 pub use operator::{
     OPERATOR_TEXT_BYTES_MAX, OperatorFindings, OperatorRules, OperatorRulesError, RuleContext,
@@ -32,3 +32,4 @@ pub use operator::{
 };
 pub use payment::{PaymentFacts, PaymentLimits, PaymentVerdict, may_be_paid};
 pub use rules::{Reachable, may_be_read};
+pub use shell::destruction::may_delete;

@@ -1,10 +1,9 @@
-//! Pure: whether a payment fits what the creator allows.
+//! Pure: checks payments against the creator's limits.
 //!
-//! The rules of [`crate::judge`] look at what a call says; here is what takes
-//! numbers that are only known behind the treasury's door: what was spent lately,
-//! and what would be left. What refuses goes before what asks, and an amount that
-//! is not known never passes. The signer and the cloud count for themselves; no
-//! limit here may be the only one.
+//! The rules of [`crate::judge()`] see only the call. The limits here need numbers that only the
+//! treasury knows: recent spending and the remaining balance. Refusals come before questions, and
+//! an unknown amount never passes. The signer and the cloud count for themselves: no limit here
+//! may be the only one.
 
 use automaton_core::money::Microcents;
 use automaton_core::money_defaults::{self, REQUEST_CENTS, credits};
@@ -13,38 +12,38 @@ use automaton_core::time::Span;
 
 use crate::decision::ReasonCode;
 
-/// What the creator allows.
+/// The creator's limits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PaymentLimits {
     /// The largest single transfer.
     pub transfer_max: Microcents,
-    /// All transfers of an hour.
+    /// The sum of transfers in an hour.
     pub transfer_hour: Microcents,
-    /// All transfers of a day.
+    /// The sum of transfers in a day.
     pub transfer_day: Microcents,
-    /// The least time between two transfers.
+    /// The shortest time between two transfers.
     pub transfer_cooldown: Span,
-    /// Transfers of one turn.
+    /// The most transfers of one turn.
     pub transfers_per_turn: u32,
     /// The largest payment for a request.
     pub x402_max: Microcents,
-    /// All payments for requests of an hour.
+    /// The sum of payments for requests in an hour.
     pub x402_hour: Microcents,
-    /// All payments for requests of a day.
+    /// The sum of payments for requests in a day.
     pub x402_day: Microcents,
-    /// Hosts that may be paid for a request: names, which stand for what lies under
-    /// them too, with the port where it is not the usual one, or whole origins.
+    /// Hosts that may be paid for a request: names, which include their subdomains, with the
+    /// port if it is not the default, or whole origins.
     pub x402_hosts: Vec<String>,
-    /// What has to be left of what is paid with.
+    /// The smallest balance that must remain.
     pub reserve: Microcents,
-    /// Above this the creator is asked.
+    /// The amount above which the creator is asked.
     pub ask_above: Microcents,
-    /// Whether transfers for which the creator has not asked need no approval.
+    /// True if transfers on the automaton's own initiative need no approval.
     pub gives_alone: bool,
 }
 
 impl Default for PaymentLimits {
-    /// The amounts of [`money_defaults`]; nobody is paid for requests.
+    /// Returns the amounts of [`money_defaults`], with no hosts to pay for requests.
     fn default() -> Self {
         Self {
             transfer_max: credits(money_defaults::TRANSFER_CENTS),
@@ -63,47 +62,47 @@ impl Default for PaymentLimits {
     }
 }
 
-/// What is known when a payment is about to be written down.
+/// The facts about a payment that is about to be recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PaymentFacts {
-    /// What kind it is.
+    /// The purpose.
     pub purpose: Purpose,
-    /// What it is worth.
+    /// The amount.
     pub worth: Microcents,
-    /// What there is of what it is paid with; none while it is unknown.
+    /// The balance that pays for it, or `None` if it is unknown.
     pub have: Option<Microcents>,
-    /// What was spent on the same purpose in the last hour.
+    /// The sum spent on the same purpose in the last hour.
     pub hour: Microcents,
-    /// The same in the last 24 hours.
+    /// The sum spent on the same purpose in the last 24 hours.
     pub day: Microcents,
-    /// How long ago the last one was; none when there was none.
+    /// The time since the last payment, or `None` if there was none.
     pub since_last: Option<Span>,
-    /// How many the same turn has asked for.
+    /// The number of payments that the same turn has asked for.
     pub in_turn: u32,
-    /// Whether the creator has approved the very call that asks for it.
+    /// True if the creator has approved the very call that asks for it.
     pub approved: bool,
 }
 
-/// What becomes of a payment.
+/// The verdict on a payment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PaymentVerdict {
-    /// It may be made.
+    /// The payment may be made.
     Allow,
     /// The creator is asked, for this reason.
     Ask(ReasonCode, String),
-    /// It may not be made, for this reason.
+    /// The payment is refused, for this reason.
     Deny(ReasonCode, String),
 }
 
 impl PaymentLimits {
-    /// Judges a payment. Purchases of credits are bound by the price of their tier
-    /// and the signer's ceilings alone: they move money from one pocket to another.
+    /// Judges a payment. Purchases of credits are limited only by the price of their tier and the
+    /// signer's ceilings, since they only move money between the automaton's own accounts.
     ///
-    /// An approved call has no pace to keep and is not asked about again. The ceilings and what
-    /// has to be left hold for it as for any other.
+    /// An approved call is not subject to the pace and is not asked about again. The ceilings and
+    /// the reserve apply to it as to any other.
     #[must_use]
     pub fn judge(&self, facts: &PaymentFacts) -> PaymentVerdict {
-        let pace = || self.pace(facts).filter(|_| facts.purpose == Purpose::Transfer);
+        let pace = || self.check_pace(facts).filter(|_| facts.purpose == Purpose::Transfer);
         let objection = match facts.approved {
             true => self.hard_limit(facts),
             false => self.hard_limit(facts).or_else(pace),
@@ -122,24 +121,25 @@ impl PaymentLimits {
         PaymentVerdict::Allow
     }
 
-    /// Returns the limit that a payment passes and that no approval raises, with the reason: a
-    /// ceiling, what has to be left, or half of what is there. It refuses before anybody is asked.
+    /// Returns the limit that a payment exceeds and that no approval raises, with the reason: a
+    /// ceiling, the reserve, or half of the balance. Such a payment is refused before the creator
+    /// is asked.
     #[must_use]
     pub fn hard_limit(&self, facts: &PaymentFacts) -> Option<(ReasonCode, String)> {
         match facts.purpose {
             Purpose::TopUp => None,
             Purpose::X402 => self
-                .caps(facts, &[self.x402_max, self.x402_hour, self.x402_day])
-                .or_else(|| self.reserve(facts)),
+                .check_caps(facts, &[self.x402_max, self.x402_hour, self.x402_day])
+                .or_else(|| self.check_reserve(facts)),
             Purpose::Transfer => self
-                .caps(facts, &[self.transfer_max, self.transfer_hour, self.transfer_day])
-                .or_else(|| self.reserve(facts))
-                .or_else(|| half(facts)),
+                .check_caps(facts, &[self.transfer_max, self.transfer_hour, self.transfer_day])
+                .or_else(|| self.check_reserve(facts))
+                .or_else(|| check_half(facts)),
         }
     }
 
-    /// Judges one more machine for rent, by what it and those that are rented cost a month. Who
-    /// rents spends with every minute from then on, so a month is what counts.
+    /// Judges the rent of one more machine by the monthly cost of all machines, since rent
+    /// continues every minute.
     #[must_use]
     pub fn judge_rent(&self, rented: Microcents, more: Microcents) -> PaymentVerdict {
         match rented.plus(more) {
@@ -155,11 +155,15 @@ impl PaymentLimits {
         }
     }
 
-    fn caps(&self, facts: &PaymentFacts, caps: &[Microcents; 3]) -> Option<(ReasonCode, String)> {
+    fn check_caps(
+        &self,
+        facts: &PaymentFacts,
+        caps: &[Microcents; 3],
+    ) -> Option<(ReasonCode, String)> {
         let [single, hour, day] = *caps;
         let PaymentFacts { worth, .. } = *facts;
         let over = |what: &str, spent: Microcents, cap: Microcents| {
-            // A sum that cannot be counted is more than any cap.
+            // A sum that overflows is more than any cap.
             let fits = spent.plus(worth).is_ok_and(|sum| sum <= cap);
             let reason = format!("{spent} were spent in the last {what}, {worth} more pass {cap}.");
             (!fits).then_some((ReasonCode::SpendLimitExceeded, reason))
@@ -171,7 +175,7 @@ impl PaymentLimits {
         over("hour", facts.hour, hour).or_else(|| over("24 hours", facts.day, day))
     }
 
-    fn pace(&self, facts: &PaymentFacts) -> Option<(ReasonCode, String)> {
+    fn check_pace(&self, facts: &PaymentFacts) -> Option<(ReasonCode, String)> {
         if facts.in_turn >= self.transfers_per_turn {
             let reason = format!("A turn makes at most {} transfers.", self.transfers_per_turn);
             return Some((ReasonCode::TurnTransferLimit, reason));
@@ -184,7 +188,7 @@ impl PaymentLimits {
         Some((ReasonCode::TransferCooldown, reason))
     }
 
-    fn reserve(&self, facts: &PaymentFacts) -> Option<(ReasonCode, String)> {
+    fn check_reserve(&self, facts: &PaymentFacts) -> Option<(ReasonCode, String)> {
         let Some(have) = facts.have else {
             let reason = "What is there cannot be read, and what is unknown is not spent.";
             return Some((ReasonCode::BalanceUnknown, reason.to_owned()));
@@ -201,13 +205,13 @@ impl PaymentLimits {
     }
 }
 
-/// Whether a host, with its port where it is not the usual one, is among those that
-/// may be paid or lies under one of them. No list means nobody.
+/// Returns true if a host, with its port if it is not the default, is on the list or is a
+/// subdomain of an entry. An empty list permits nobody.
 #[must_use]
 pub fn may_be_paid(hosts: &[String], host: &str) -> bool {
     let host = host.to_ascii_lowercase();
     hosts.iter().map(|known| known.trim().to_ascii_lowercase()).any(|known| {
-        // A whole origin is itself alone; how it is reached is for whoever connects.
+        // An origin stands only for itself. The connecting code checks its scheme.
         if let Some((_, alone)) = known.split_once("://") {
             return host == alone;
         }
@@ -216,8 +220,8 @@ pub fn may_be_paid(hosts: &[String], host: &str) -> bool {
     })
 }
 
-/// Nobody is given more than half of what there is.
-fn half(facts: &PaymentFacts) -> Option<(ReasonCode, String)> {
+/// Refuses a transfer of more than half of the balance.
+fn check_half(facts: &PaymentFacts) -> Option<(ReasonCode, String)> {
     let twice = facts.worth.plus(facts.worth);
     if facts.have.is_some_and(|have| twice.is_ok_and(|twice| twice <= have)) {
         return None;
@@ -331,7 +335,8 @@ mod tests {
         ] {
             assert_eq!(code(&limits, &facts), expected, "{facts:?}");
         }
-        let (x402_max, x402_hour) = (cents(5_000), cents(5_000));
+        let x402_max = cents(5_000);
+        let x402_hour = cents(5_000);
         let wide = PaymentLimits { x402_max, x402_hour, ..limits };
         assert_eq!(code(&wide, &facts(Purpose::X402, 1_001)), "CONFIRMATION_REQUIRED");
         let top_up = PaymentFacts { have: None, ..facts(Purpose::TopUp, 250_000) };
@@ -375,8 +380,8 @@ mod tests {
     }
 
     proptest! {
-        /// A new automaton with the defaults can give away what its creator orders, after its
-        /// first thoughts are paid: up to half of what it has, and above the reserve.
+        /// A new automaton with the defaults can transfer what its creator orders after its first
+        /// inference is paid: up to half of its balance, and above the reserve.
         #[test]
         fn the_default_reserve_never_forbids_a_gift_out_of_the_first_purchase(
             thought in 0_i64..100, worth in 1_i64..200,

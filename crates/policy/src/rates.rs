@@ -1,23 +1,22 @@
-//! Pure: how often something may be done in a while, as data.
+//! Pure: rate limits, as data.
 //!
-//! What was done is counted where it is recorded; the counts come in by [`Attempts`],
-//! with what is still running and what was allowed a moment ago. The limits are far
-//! above what an ordinary day needs: they end what has gone wrong. A limit must never be
-//! judged by a count that could not be read.
+//! Actions are counted where they are recorded. The counts arrive as [`Attempts`], including
+//! calls that still run and calls just allowed. The limits are far above ordinary use: they stop
+//! runaway behaviour. A limit must never be judged by a count that could not be read.
 
 use automaton_core::intent::Intent;
 use automaton_core::time::{DAY, HOUR, RateWindow};
 
-/// So many in so long, or in one wake.
+/// A limit on the number of actions in a time window or in one wake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limit {
-    /// The rule that holds it, under whose name it is counted.
+    /// The rule that enforces it, which is also the name of the counter.
     pub rule: &'static str,
-    /// The kind of intent that counts: [`Intent::kind`].
+    /// The kind of intent that counts, see [`Intent::kind`].
     pub kind: &'static str,
-    /// How many there may be.
+    /// The most actions in the window.
     pub max: u32,
-    /// Over what time they are counted.
+    /// The time window.
     pub window: RateWindow,
 }
 
@@ -29,7 +28,7 @@ const fn daily(rule: &'static str, kind: &'static str, max: u32) -> Limit {
     Limit { rule, kind, max, window: RateWindow::Last(DAY) }
 }
 
-const fn of_wake(rule: &'static str, kind: &'static str, max: u32) -> Limit {
+const fn per_wake(rule: &'static str, kind: &'static str, max: u32) -> Limit {
     Limit { rule, kind, max, window: RateWindow::Wake }
 }
 
@@ -43,32 +42,32 @@ pub static LIMITS: [Limit; 12] = [
     daily("rate.genesis_prompt_daily", "genesis", 1),
     hourly("rate.requests", "fetch_paid", 120),
     hourly("rate.machines", "rent", 3),
-    of_wake("rate.wake_requests", "fetch_paid", 300),
-    of_wake("rate.wake_machines", "rent", 6),
-    of_wake("rate.wake_top_ups", "top_up", 5),
-    of_wake("rate.wake_transfers", "transfer", 20),
+    per_wake("rate.wake_requests", "fetch_paid", 300),
+    per_wake("rate.wake_machines", "rent", 6),
+    per_wake("rate.wake_top_ups", "top_up", 5),
+    per_wake("rate.wake_transfers", "transfer", 20),
 ];
 
 impl Limit {
-    /// The limits towards which something that intends this counts.
-    pub fn of(intents: &[Intent]) -> impl Iterator<Item = &'static Self> {
+    /// Returns the limits that an action with these intents counts towards.
+    pub fn for_intents(intents: &[Intent]) -> impl Iterator<Item = &'static Self> {
         let counts = |limit: &&Self| intents.iter().any(|intent| intent.kind() == limit.kind);
         LIMITS.iter().filter(counts)
     }
 }
 
-/// How often each of [`LIMITS`] was used within its window.
+/// The number of uses of each of [`LIMITS`] within its window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Attempts([u32; LIMITS.len()]);
 
 impl Attempts {
-    /// The counts, in the order of [`LIMITS`].
+    /// Creates the counts, in the order of [`LIMITS`].
     #[must_use]
     pub const fn new(counts: [u32; LIMITS.len()]) -> Self {
         Self(counts)
     }
 
-    /// Counts something that was just allowed.
+    /// Counts an action that was just allowed.
     pub fn add(&mut self, intents: &[Intent]) {
         for (limit, count) in LIMITS.iter().zip(&mut self.0) {
             let counts = intents.iter().any(|intent| intent.kind() == limit.kind);
@@ -76,8 +75,8 @@ impl Attempts {
         }
     }
 
-    /// The limit of this place, and how often it was used.
-    pub(crate) fn of(&self, place: usize) -> Option<(&'static Limit, u32)> {
+    /// Returns the limit at this index and its count.
+    pub(crate) fn count_of(&self, place: usize) -> Option<(&'static Limit, u32)> {
         LIMITS.get(place).zip(self.0.get(place).copied())
     }
 }

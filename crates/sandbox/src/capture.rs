@@ -1,24 +1,24 @@
-//! Pure: keeps the head and the tail of an output within a fixed size.
+//! Pure: a buffer that keeps the head and the tail of an output within a fixed size.
 //!
-//! Must never hold more than its limit, whatever the program writes.
+//! It must never hold more than its limit, whatever the program writes.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
 
-/// The kept part of an output stream: its beginning, its end, and how much
-/// lay between them.
+/// The captured part of an output stream: its head, its tail, and the number of bytes omitted
+/// between them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CapturedOutput {
-    /// The first bytes; everything when nothing was omitted.
+    /// The first bytes, or everything if nothing was omitted.
     pub head: Vec<u8>,
-    /// The last bytes; empty when the head holds everything.
+    /// The last bytes. Empty if the head holds everything.
     pub tail: Vec<u8>,
-    /// Bytes dropped between head and tail.
+    /// The number of bytes dropped between head and tail.
     pub omitted_bytes: u64,
 }
 
 impl CapturedOutput {
-    /// The kept text, with the gap named. Bytes that are no UTF-8 become
+    /// Returns the captured text, with a line that names the gap. Invalid UTF-8 becomes
     /// replacement characters.
     #[must_use]
     pub fn text_lossy(&self) -> String {
@@ -33,7 +33,7 @@ impl CapturedOutput {
         text
     }
 
-    /// How many bytes the program wrote in all.
+    /// Returns the number of bytes that the program wrote in total.
     #[must_use]
     pub fn total_bytes(&self) -> u64 {
         self.head.len() as u64 + self.tail.len() as u64 + self.omitted_bytes
@@ -51,7 +51,7 @@ pub struct CaptureBuffer {
 }
 
 impl CaptureBuffer {
-    /// Keeps at most `bytes_max`: half of them from the beginning.
+    /// Creates a buffer for at most `bytes_max` bytes, half of them from the beginning.
     #[must_use]
     pub fn new(bytes_max: usize) -> Self {
         let head_max = bytes_max.div_ceil(2);
@@ -64,7 +64,7 @@ impl CaptureBuffer {
         }
     }
 
-    /// Takes the next bytes.
+    /// Adds the next bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         let (first, rest) = bytes.split_at(bytes.len().min(self.head_max - self.head.len()));
         self.head.extend_from_slice(first);
@@ -76,7 +76,7 @@ impl CaptureBuffer {
         self.omitted_bytes += (rest.len() - keep + surplus) as u64;
     }
 
-    /// What is kept so far.
+    /// Returns the bytes captured so far.
     #[must_use]
     pub fn snapshot(&self) -> CapturedOutput {
         CapturedOutput {

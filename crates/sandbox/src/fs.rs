@@ -1,11 +1,10 @@
-//! Files of the workspace, through handles beneath it.
+//! Access to files of the workspace through handles beneath it.
 //!
-//! The agent's process reads and writes here with its own rights, on a tree
-//! that sandboxed programs change at the same time. So every lookup goes
-//! through a handle of the workspace and the kernel keeps it beneath: no link is
-//! followed, wherever it leads, so that what was judged by its name is what is opened;
-//! no `..` and no exchange of a directory at the wrong moment leads out. Never turn a
-//! [`WorkspacePath`] into a host path to open.
+//! The agent's process reads and writes here with its own rights, on a tree that sandboxed
+//! programs change at the same time. So every lookup starts at a handle of the workspace, and the
+//! kernel keeps it beneath that handle. No link is followed, so the file that was judged by name
+//! is the file that is opened. Neither `..` nor the exchange of a directory at the wrong moment
+//! leads outside. Never turn a [`WorkspacePath`] into a host path to open.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -27,18 +26,17 @@ use thiserror::Error;
 
 use crate::path::WorkspacePath;
 
-/// How often a lookup is repeated that a rename elsewhere disturbed.
+/// The number of retries of a lookup that a concurrent rename disturbed.
 const RETRIES: u32 = 64;
 
-/// Names of one folder that are read; a program in the sandbox can make any number.
+/// The most names read from one folder, since a sandboxed program can create any number.
 const NAMES_MAX: usize = 20_000;
 
-/// What the file system that this is on has for us, and what it has as a whole, in bytes.
+/// Returns the available and the total size, in bytes, of the file system of `place`.
 ///
 /// # Errors
-///
-/// When the system does not say.
-pub fn room(place: &Path) -> io::Result<(u64, u64)> {
+/// Fails if the system does not report them.
+pub fn disk_space(place: &Path) -> io::Result<(u64, u64)> {
     let told = statvfs(place)?;
     let bytes = |blocks: u64| blocks.saturating_mul(told.fragment_size());
     Ok((bytes(told.blocks_available()), bytes(told.blocks())))
@@ -51,61 +49,62 @@ pub struct WorkspaceDir {
     lookup: Lookup,
 }
 
-/// How the kernel keeps a lookup beneath.
+/// The mechanism that keeps a lookup beneath the root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Lookup {
-    /// By `openat2`, in one system call.
+    /// A single `openat2` call.
     Kernel,
-    /// Name by name. For kernels or containers without `openat2`.
+    /// Name by name, for kernels or containers without `openat2`.
     Walk,
 }
 
-/// What was read of a file.
+/// The result of reading a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadResult {
-    /// The first bytes, at most as many as asked for.
+    /// The first bytes, up to the limit.
     pub bytes: Vec<u8>,
-    /// The size of the whole file, in bytes, as it was when it was opened.
+    /// The size of the whole file in bytes, at the time of opening.
     pub total: u64,
 }
 
-/// How far a folder is looked into.
+/// The limits of listing a folder.
 #[derive(Debug, Clone, Copy)]
 pub struct ListOptions {
-    /// Folders below each other, of which the named one is the first.
+    /// The depth in folders. The listed folder itself is the first.
     pub depth: u32,
-    /// The most entries; there may be more than are told.
+    /// The most entries. More may exist.
     pub entries_max: usize,
-    /// Says of a folder and its name whether it is told and not looked into.
+    /// Returns true if a folder with this parent and name is listed and not entered.
     pub is_closed: fn(&WorkspacePath, &str) -> bool,
 }
 
-/// What is in a folder.
+/// The contents of a folder.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Listing {
-    /// Its entries, each folder's before the next one, by name.
+    /// The entries, sorted by name. A folder's entries are complete before those of the next
+    /// folder.
     pub entries: Vec<FolderEntry>,
-    /// Folders that were not looked into, for being closed or too deep.
+    /// The number of folders that were not entered because they are closed or too deep.
     pub closed: usize,
-    /// Whether there is more: too many, with names that are no text, or out of reach.
+    /// True if entries are missing: too many, with names that are not UTF-8, or unreadable.
     pub cut: bool,
 }
 
-/// A file, or what else has a name.
+/// An entry of a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FolderEntry {
-    /// Its path.
+    /// The path of the entry.
     pub path: WorkspacePath,
-    /// What it is, when it is no regular file.
+    /// The kind of the entry, or `None` for a regular file.
     pub kind: Option<FileKind>,
     /// The size of a regular file, in bytes.
     pub bytes: u64,
-    /// When the system last noted a change of it or of its name, in seconds and nanoseconds.
-    /// No program can set it.
+    /// The time of the last change of status (ctime), in seconds and nanoseconds. Programs cannot
+    /// set it.
     pub changed: (i64, i64),
 }
 
-/// What a path is, when it is not the regular file that was expected.
+/// The kind of a path that is not a regular file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, derive_more::Display)]
 pub enum FileKind {
     /// A directory.
@@ -119,7 +118,7 @@ pub enum FileKind {
     Special,
 }
 
-/// A file operation that failed.
+/// A file operation failed.
 #[derive(Debug, Error, Classified)]
 pub enum FsError {
     /// The workspace itself cannot be opened.
@@ -128,7 +127,7 @@ pub enum FsError {
     Root {
         /// Its path on the host.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
@@ -139,14 +138,14 @@ pub enum FsError {
         /// The path.
         path: WorkspacePath,
     },
-    /// A link is on the way, or the way leads out of the workspace.
+    /// The path goes through a link or out of the workspace.
     #[error("{path} leads through a link, and no link is followed: name the file itself")]
     #[class(Denied)]
     Escapes {
         /// The path.
         path: WorkspacePath,
     },
-    /// It is not a regular file.
+    /// The path is not a regular file.
     #[error("{path} is {kind}, not a file")]
     #[class(User, hint = match kind {
         FileKind::Directory => Some("list_files tells what is in it.".to_owned()),
@@ -155,7 +154,7 @@ pub enum FsError {
     NotAFile {
         /// The path.
         path: WorkspacePath,
-        /// What it is.
+        /// The kind of the file.
         kind: FileKind,
     },
     /// The content is larger than permitted.
@@ -175,28 +174,27 @@ pub enum FsError {
     Read {
         /// The path.
         path: WorkspacePath,
-        /// What the system said.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
-    /// It could not be written; what was there is unchanged.
+    /// The file could not be written. The previous content is unchanged.
     #[error("cannot write {path}")]
     #[class(Internal)]
     Write {
         /// The path.
         path: WorkspacePath,
-        /// What the system said.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
 }
 
 impl WorkspaceDir {
-    /// Opens a workspace by its path on the host.
+    /// Opens a workspace by its host path.
     ///
     /// # Errors
-    ///
-    /// When it is not a directory that we can open.
+    /// Fails if the path is not a directory that this process can open.
     pub fn open(root: &Path) -> Result<Self, FsError> {
         let failed = |errno: Errno| FsError::Root { path: root.to_owned(), source: errno.into() };
         let handle = open(root, directory_flags(), Mode::empty()).map_err(failed)?;
@@ -208,7 +206,7 @@ impl WorkspaceDir {
         Ok(Self { root: handle, lookup })
     }
 
-    /// The same, without `openat2` even where there is one.
+    /// Opens a workspace without `openat2`, even if the kernel has it.
     #[doc(hidden)]
     pub fn open_walking(root: &Path) -> Result<Self, FsError> {
         Ok(Self { lookup: Lookup::Walk, ..Self::open(root)? })
@@ -217,8 +215,7 @@ impl WorkspaceDir {
     /// Reads at most `cap` bytes of a regular file.
     ///
     /// # Errors
-    ///
-    /// When there is no such file, it is no regular file, or it lies outside.
+    /// Fails if the file is missing, is not a regular file, or lies outside.
     pub fn read(&self, path: &WorkspacePath, cap: u64) -> Result<ReadResult, FsError> {
         let (file, total) = self.open_file(path)?;
         let mut bytes = Vec::new();
@@ -228,17 +225,16 @@ impl WorkspaceDir {
         Ok(ReadResult { total: total.max(bytes.len() as u64), bytes })
     }
 
-    /// Opens a regular file to be read piece by piece; gives its size, in bytes, too.
+    /// Opens a regular file for reading in pieces. Also returns its size in bytes.
     ///
     /// # Errors
-    ///
     /// As [`WorkspaceDir::read`].
     pub fn open_file(&self, path: &WorkspacePath) -> Result<(File, u64), FsError> {
         // Without O_NONBLOCK, opening a pipe would wait for its writer.
         let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
         let failed = |errno| match errno {
             Errno::ENOENT => FsError::Missing { path: path.clone() },
-            errno => trouble(path, errno, |path, source| FsError::Read { path, source }),
+            errno => path_error(path, errno, |path, source| FsError::Read { path, source }),
         };
         let file = self.lookup(path.relative(), flags).map_err(failed)?;
         let status = fstat(&file).map_err(failed)?;
@@ -248,25 +244,27 @@ impl WorkspaceDir {
         Ok((File::from(file), status.st_size.cast_unsigned()))
     }
 
-    /// Opens a file or a folder to copy it, by any name that the system has; no link is
-    /// followed on the way or at its end, and nobody is waited for. What it is, its
-    /// metadata tell.
+    /// Opens a file or folder of any name, to copy it. No link is followed, and the call never
+    /// blocks. The metadata tell the kind.
     ///
     /// # Errors
-    ///
-    /// When there is nothing of that name, or it lies outside.
-    pub fn open_any(&self, path: &Path) -> io::Result<File> {
+    /// Fails if the path is missing or lies outside.
+    pub fn open_for_copy(&self, path: &Path) -> io::Result<File> {
         let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         Ok(File::from(self.lookup(path, flags)?))
     }
 
-    /// Writes a whole regular file, with the directories above it: all of it,
-    /// or nothing. A file that is replaced keeps its permissions.
+    /// Opens a folder by any name that the system has, as [`WorkspaceDir::open_any`] does.
+    pub(crate) fn open_folder(&self, path: &Path) -> nix::Result<OwnedFd> {
+        self.lookup(path, directory_flags())
+    }
+
+    /// Writes a regular file atomically and creates the directories above it. A replaced file
+    /// keeps its permissions.
     ///
     /// # Errors
-    ///
-    /// When the content is larger than `cap`, or there is something at the
-    /// path that is no regular file, or it lies outside.
+    /// Fails if the content is larger than `cap`, the path is not a regular file, or it lies
+    /// outside.
     pub fn write(&self, path: &WorkspacePath, bytes: &[u8], cap: u64) -> Result<(), FsError> {
         if bytes.len() as u64 > cap {
             let size = bytes.len() as u64;
@@ -274,20 +272,20 @@ impl WorkspaceDir {
         }
         let mut draft = self.draft(path)?;
         draft.write(bytes)?;
-        draft.keep()
+        draft.commit()
     }
 
-    /// Begins to write a regular file piece by piece, as [`WorkspaceDir::write`] does at once.
+    /// Begins to write a regular file in pieces, with the effect of [`WorkspaceDir::write`].
     ///
     /// # Errors
-    ///
-    /// When there is something at the path that is no regular file, or it lies outside.
+    /// Fails if the path is not a regular file, or lies outside.
     pub fn draft(&self, path: &WorkspacePath) -> Result<AtomicFile, FsError> {
         let names: Vec<&str> = path.names().collect();
         let Some((name, above)) = names.split_last() else {
             return Err(FsError::NotAFile { path: path.clone(), kind: FileKind::Directory });
         };
-        let failed = |errno| trouble(path, errno, |path, source| FsError::Write { path, source });
+        let failed =
+            |errno| path_error(path, errno, |path, source| FsError::Write { path, source });
         let folder = self.make_folder(above).map_err(failed)?;
         let mode = match fstatat(&folder, *name, AtFlags::AT_SYMLINK_NOFOLLOW) {
             Ok(status) => match special_kind(&status) {
@@ -298,18 +296,18 @@ impl WorkspaceDir {
             Err(errno) => return Err(failed(errno)),
         };
         let unsaid = |source| FsError::Write { path: path.clone(), source };
-        let (file, beside) = beside(folder.as_fd()).map_err(unsaid)?;
+        let (file, beside) = create_temporary(folder.as_fd()).map_err(unsaid)?;
         let name = (*name).to_owned();
         Ok(AtomicFile { path: path.clone(), folder, name, beside, file, mode, is_kept: false })
     }
 
-    /// Takes a regular file away.
+    /// Removes a regular file.
     ///
     /// # Errors
-    ///
-    /// When there is none, or it lies outside.
+    /// Fails if the file is missing or lies outside.
     pub fn remove(&self, path: &WorkspacePath) -> Result<(), FsError> {
-        let failed = |errno| trouble(path, errno, |path, source| FsError::Write { path, source });
+        let failed =
+            |errno| path_error(path, errno, |path, source| FsError::Write { path, source });
         let above = path.relative().parent().filter(|above| !above.as_os_str().is_empty());
         let name = path.relative().file_name().unwrap_or_default();
         let folder = self.lookup(above.unwrap_or(Path::new(".")), directory_flags());
@@ -318,19 +316,19 @@ impl WorkspaceDir {
             .map_err(failed)
     }
 
-    /// Makes way for a folder of this name right in the workspace: what else has the name gets
-    /// another one.
+    /// Frees the name of a folder at the top of the workspace. Anything else with this name is
+    /// renamed.
     ///
     /// # Errors
-    ///
-    /// When the system does not do that.
-    pub fn make_way(&self, name: &str) -> Result<(), FsError> {
+    /// Fails if it cannot be renamed.
+    pub fn free_folder_name(&self, name: &str) -> Result<(), FsError> {
         let there = fstatat(&self.root, name, AtFlags::AT_SYMLINK_NOFOLLOW);
         let done = match there {
             Ok(found) if special_kind(&found) == Some(FileKind::Directory) => Ok(()),
             Ok(_) => {
                 let aside = |nth: usize| {
-                    let (to, flags) = (format!("{name}.{nth}"), RenameFlags::RENAME_NOREPLACE);
+                    let to = format!("{name}.{nth}");
+                    let flags = RenameFlags::RENAME_NOREPLACE;
                     renameat2(&self.root, name, &self.root, to.as_str(), flags)
                 };
                 let moved = (1..=NAMES_MAX).map(aside).find(|done| *done != Err(Errno::EEXIST));
@@ -343,16 +341,15 @@ impl WorkspaceDir {
         done.map_err(|errno| FsError::Write { path, source: errno.into() })
     }
 
-    /// What is in a folder, or the one file that is named. No link is followed, and what
-    /// goes away meanwhile is left out.
+    /// Lists a folder, or the single named file. No link is followed. Entries that disappear
+    /// meanwhile are left out.
     ///
     /// # Errors
-    ///
-    /// When there is nothing of that name, or it lies outside.
+    /// Fails if the path is missing or lies outside.
     pub fn list(&self, path: &WorkspacePath, reach: ListOptions) -> Result<Listing, FsError> {
         let failed = |errno| match errno {
             Errno::ENOENT => FsError::Missing { path: path.clone() },
-            errno => trouble(path, errno, |path, source| FsError::Read { path, source }),
+            errno => path_error(path, errno, |path, source| FsError::Read { path, source }),
         };
         let mut listing = Listing::default();
         let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
@@ -361,8 +358,10 @@ impl WorkspaceDir {
             listing.entries.push(entry(path.clone(), &status));
             return Ok(listing);
         }
-        // By their paths: a handle for each would be as many as a program likes to make.
-        let (mut open, mut looked_at) = (vec![(path.clone(), reach.depth)], 0);
+        // Folders are kept by path, since a program could create more folders than there are
+        // handles.
+        let mut open = vec![(path.clone(), reach.depth)];
+        let mut looked_at = 0;
         while let Some((path, depth)) = open.pop() {
             let Ok(folder) = self.lookup(path.relative(), directory_flags()) else {
                 listing.cut = true;
@@ -398,13 +397,14 @@ impl WorkspaceDir {
         Ok(listing)
     }
 
-    /// The directory with these names, made where it is missing.
+    /// Opens the directory with these names. Creates missing ones.
     fn make_folder(&self, names: &[&str]) -> nix::Result<OwnedFd> {
         let mut reached = PathBuf::from(".");
         let mut folder = self.lookup(&reached, directory_flags())?;
         for name in names {
             reached.push(name);
-            // From the root each time: what was reached before may have been moved away.
+            // Starts at the root each time, since a directory reached earlier may have been
+            // moved.
             folder = match self.lookup(&reached, directory_flags()) {
                 Err(Errno::ENOENT) => {
                     match mkdirat(&folder, *name, Mode::from_bits_truncate(0o755)) {
@@ -437,7 +437,7 @@ impl WorkspaceDir {
     }
 }
 
-/// The names in a folder, in order; as many as can be read.
+/// Returns the names in a folder, sorted, up to the limit. Sets `cut` if some are missing.
 fn names(folder: &OwnedFd, cut: &mut bool) -> Vec<String> {
     let opened = folder.try_clone().map_err(|_| Errno::EMFILE).and_then(Dir::from_fd);
     let Ok(mut opened) = opened else {
@@ -466,7 +466,7 @@ fn entry(path: WorkspacePath, status: &FileStat) -> FolderEntry {
     FolderEntry { path, kind, bytes, changed: (status.st_ctime, status.st_ctime_nsec) }
 }
 
-/// Opens name by name and follows nothing.
+/// Opens a path name by name and follows no link.
 fn walk(root: &OwnedFd, path: &Path, flags: OFlag) -> nix::Result<OwnedFd> {
     let none = Mode::empty();
     let mut reached = openat(root, ".", directory_flags(), none)?;
@@ -474,7 +474,7 @@ fn walk(root: &OwnedFd, path: &Path, flags: OFlag) -> nix::Result<OwnedFd> {
     while let Some(name) = names.next() {
         let flags = if names.peek().is_some() { directory_flags() } else { flags };
         reached = openat(&reached, name, flags | OFlag::O_NOFOLLOW, none).map_err(|errno| {
-            // With O_DIRECTORY a link is reported as no directory.
+            // With O_DIRECTORY, a link is reported as not being a directory.
             let link = fstatat(&reached, name, AtFlags::AT_SYMLINK_NOFOLLOW)
                 .is_ok_and(|status| special_kind(&status) == Some(FileKind::Link));
             if link { Errno::EXDEV } else { errno }
@@ -483,7 +483,7 @@ fn walk(root: &OwnedFd, path: &Path, flags: OFlag) -> nix::Result<OwnedFd> {
     Ok(reached)
 }
 
-/// A new file beside the one whose place it is to take. Dropped, it leaves nothing.
+/// A temporary file that replaces a file when complete. Dropping it before that removes it.
 #[derive(Debug)]
 pub struct AtomicFile {
     path: WorkspacePath,
@@ -499,18 +499,16 @@ impl AtomicFile {
     /// Writes the next bytes.
     ///
     /// # Errors
-    ///
-    /// When the system does not take them.
+    /// Fails if the file cannot be written.
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), FsError> {
         self.file.write_all(bytes).map_err(|source| self.failed(source))
     }
 
-    /// Puts it in its place.
+    /// Replaces the target with this file.
     ///
     /// # Errors
-    ///
-    /// When it cannot be put there; what was there is unchanged then.
-    pub fn keep(mut self) -> Result<(), FsError> {
+    /// Fails if the file cannot be renamed. The target is then unchanged.
+    pub fn commit(mut self) -> Result<(), FsError> {
         let kept = fchmod(&self.file, self.mode).and_then(|()| {
             renameat(&self.folder, self.beside.as_c_str(), &self.folder, self.name.as_str())
         });
@@ -527,14 +525,14 @@ impl AtomicFile {
 impl Drop for AtomicFile {
     fn drop(&mut self) {
         if !self.is_kept {
-            // silent-ok: why it is not kept has been told.
+            // silent-ok: the failure has been reported already.
             let _ = unlinkat(&self.folder, self.beside.as_c_str(), UnlinkatFlags::NoRemoveDir);
         }
     }
 }
 
-/// A new file in a folder, and its name.
-fn beside(folder: BorrowedFd<'_>) -> io::Result<(File, CString)> {
+/// Creates a temporary file in a folder. Returns it with its name.
+pub(crate) fn create_temporary(folder: BorrowedFd<'_>) -> io::Result<(File, CString)> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let unique = NEXT.fetch_add(1, Ordering::Relaxed);
     let name = CString::new(format!(".automaton-{}-{unique}.tmp", std::process::id()))?;
@@ -548,7 +546,7 @@ fn directory_flags() -> OFlag {
     OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC
 }
 
-/// What it is, unless it is a regular file.
+/// Returns the kind, or `None` for a regular file.
 fn special_kind(status: &FileStat) -> Option<FileKind> {
     match SFlag::from_bits_truncate(status.st_mode & SFlag::S_IFMT.bits()) {
         SFlag::S_IFREG => None,
@@ -558,8 +556,8 @@ fn special_kind(status: &FileStat) -> Option<FileKind> {
     }
 }
 
-/// What kept a path from being opened; `other` if it is nothing in particular.
-fn trouble(
+/// Converts the error of opening a path. `other` makes the error for unspecific causes.
+fn path_error(
     path: &WorkspacePath,
     errno: Errno,
     other: impl FnOnce(WorkspacePath, io::Error) -> FsError,

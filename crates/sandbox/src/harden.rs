@@ -12,29 +12,28 @@ use thiserror::Error;
 
 use crate::plan::NO_CORES;
 
-/// A protection of our own process that could not be set.
+/// A protection of this process could not be set.
 #[derive(Debug, Error, Classified)]
 #[class(Internal)]
 pub enum HardenError {
-    /// The process stays open to debuggers of the same user.
+    /// Debuggers of the same user can still attach to this process.
     #[error("cannot close this process to debuggers")]
     Dumpable(#[source] io::Error),
-    /// The process may open few files.
+    /// The limit of open files could not be raised.
     #[error("cannot let this process open as many files as it may at most")]
     OpenFiles(#[source] io::Error),
-    /// The process may leave its memory in a file.
+    /// Core dumps could not be forbidden.
     #[error("cannot forbid core dumps of this process")]
     Core(#[source] io::Error),
 }
 
-/// Makes this process invisible to debuggers of the same user, forbids core
-/// dumps, and makes new files private to their owner. Lets it open as many files as it may at
-/// all: descriptors under way between processes count for all of a user together, those of
-/// sandboxed programs too, and whoever may open few cannot pass any then.
+/// Closes this process to debuggers of the same user, forbids core dumps, and makes new files
+/// private to their owner. Raises the limit of open files to its maximum. Descriptors that are in
+/// transit between processes count for the whole user, including sandboxed programs, and a
+/// process with a low limit could then pass none.
 ///
 /// # Errors
-///
-/// When the kernel refuses; then no secret may be loaded.
+/// Fails if the kernel refuses. Then no secret may be loaded.
 pub fn harden() -> Result<(), HardenError> {
     prctl::set_dumpable(false).map_err(|errno| HardenError::Dumpable(errno.into()))?;
     setrlimit(Resource::RLIMIT_CORE, NO_CORES, NO_CORES)

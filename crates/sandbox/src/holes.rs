@@ -1,4 +1,4 @@
-//! Where a sparse file holds something.
+//! Finds the data in sparse files.
 
 use std::fs::File;
 use std::io;
@@ -6,13 +6,12 @@ use std::io;
 use nix::errno::Errno;
 use nix::unistd::{Whence, lseek};
 
-/// Returns the next part of a file that holds something, at `from` or after it, as the places of
-/// its first byte and of the byte after its last; `None` where nothing but a hole follows. A file
-/// system that knows no holes says that all of a file holds something. Moves the place at which
-/// the file is read.
+/// Returns the next range of data in a file at or after `from`: the offset of its first byte, and
+/// the offset after its last byte. Returns `None` if only a hole follows. A file system without
+/// holes reports the whole file as data. Moves the file's read position.
 ///
 /// # Errors
-/// When the system does not say.
+/// Fails if the system reports an error.
 pub fn next_data(file: &File, from: u64) -> io::Result<Option<(u64, u64)>> {
     let seek = |at: u64, whence| {
         let at = i64::try_from(at).map_err(|_| Errno::EOVERFLOW)?;
@@ -48,7 +47,7 @@ mod tests {
         file.write_all(&[1; 10]).unwrap();
         file.set_len(3 * mib).unwrap();
         let (begin, end) = next_data(&file, 0).unwrap().unwrap();
-        // A file system may round to blocks, or know no holes.
+        // A file system may round to blocks, or not support holes.
         assert!(begin <= mib && end >= mib + 10 && end <= 3 * mib, "{begin} to {end}");
         if begin > 0 {
             assert_eq!(next_data(&file, end).unwrap(), None, "the rest is a hole");

@@ -1,13 +1,12 @@
 //! Runs untrusted programs, and hardens our own.
 //!
-//! Nothing that an agent, a skill or a model asks for runs on the bare host:
-//! [`plan::plan`] turns a [`SandboxSpec`] into ordered steps, and a [`Launcher`]
-//! executes them in a helper process. Where the kernel cannot give a layer the
-//! plan is a [`plan::PlanRefusal`]; there is no weaker level to fall back to. This
-//! is the only crate with `unsafe`, so it also holds what the other crates need
-//! of the operating system: file handles beneath the workspace ([`fs`]), our
-//! own children ([`process`]), and the hardening of our own processes
-//! ([`harden`]). It must never use tokio.
+//! Nothing that an agent, a skill or a model asks for runs on the bare host: [`plan::plan`] turns
+//! a [`SandboxSpec`] into ordered steps, and a [`Launcher`] executes them in a helper process. If
+//! the kernel lacks a layer, planning fails with [`plan::PlanRefusal`]: there is no weaker level
+//! to fall back to. This is the only crate with `unsafe`. So it also provides the operating
+//! system functions of the other crates: file handles beneath the workspace ([`fs`]), our own
+//! children ([`process`]), snapshots of the workspace ([`snapshot`]), and the hardening of our own
+//! processes ([`harden()`]). It must never use tokio.
 
 mod boot;
 mod capture;
@@ -29,6 +28,7 @@ mod pump;
 mod report;
 mod running;
 mod session;
+pub mod snapshot;
 mod spec;
 mod terminal;
 mod vault;
@@ -52,5 +52,5 @@ pub use spec::{
     Bind, Capture, Defence, Defences, HOME_INSIDE, Inherit, Network, PROXY_INSIDE, PROXY_PORT,
     Program, RunLimits, SandboxSpec, SessionProgram,
 };
-pub use terminal::{columns_of, converse};
+pub use terminal::{converse, terminal_columns};
 pub use vault::{LockedBytes, VaultError, confine_key_holder};

@@ -1,56 +1,58 @@
-//! Pure: some lines of a text, read in blocks from wherever it is.
+//! Pure: reads a range of lines of a text in blocks.
 //!
-//! Must never hold more than was asked for, however long the text or a line of it is.
+//! It must never hold more than was asked for, however long the text or one of its lines is.
 
 use std::io::{self, Read};
 
-/// Bytes that are read at once.
+/// The number of bytes read at once.
 const BLOCK: usize = 64 << 10;
 
-/// Which lines of a text are wanted.
+/// A range of lines to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LineRange {
-    /// The first one, from 1.
+    /// The number of the first line, from 1.
     pub first: u64,
-    /// How many at most.
+    /// The most lines.
     pub lines_max: usize,
-    /// Bytes of each that are kept.
+    /// The most bytes kept of each line.
     pub line_bytes_max: usize,
-    /// Bytes of all together; the line with which they are reached is the last.
+    /// The most bytes kept in total. The line that reaches this limit is the last.
     pub bytes_max: usize,
 }
 
-/// A line, without its end.
+/// A line without its end.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TextLine {
-    /// Its beginning, or all of it.
+    /// The beginning of the line, or all of it.
     pub bytes: Vec<u8>,
-    /// Its size.
+    /// The full length in bytes.
     pub total_bytes: u64,
 }
 
-/// What was read of a text.
+/// The result of reading lines.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LinesRead {
-    /// Those of the wanted lines that there are and that have room.
+    /// The requested lines that exist and fit.
     pub lines: Vec<TextLine>,
-    /// Lines of the whole text; the last of them may have no end.
+    /// The number of lines of the whole text. The last one may be unterminated.
     pub total_lines: u64,
-    /// Bytes of the whole text.
+    /// The length of the whole text in bytes.
     pub total_bytes: u64,
-    /// Whether there is a NUL in its first block, as no text has one.
+    /// True if the first block contains a NUL byte, so that this is not a text.
     pub has_nul: bool,
 }
 
-/// Reads a text to its end, and keeps the wanted lines.
+/// Reads a text to its end and keeps the requested lines.
 ///
 /// # Errors
-///
-/// When it cannot be read.
+/// Fails if the text cannot be read.
 pub fn read_lines(mut text: impl Read, wanted: LineRange) -> io::Result<LinesRead> {
     let mut read = LinesRead::default();
     let mut block = vec![0; BLOCK];
-    let (mut number, mut is_open, mut is_full, mut kept) = (1_u64, false, false, 0);
+    let mut number = 1_u64;
+    let mut is_open = false;
+    let mut is_full = false;
+    let mut kept = 0;
     loop {
         let count = match text.read(&mut block) {
             Ok(0) => break,
@@ -135,7 +137,7 @@ mod tests {
     proptest! {
         #[test]
         fn pages_are_the_text(text in "[ab\n]{0,200}", size in 1usize..9, chunk in 1usize..40) {
-            // However the blocks fall.
+            // For every division into blocks.
             struct Slow<'a>(&'a [u8], usize);
             impl Read for Slow<'_> {
                 fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {

@@ -1,7 +1,7 @@
 //! The network of another process, such as the first one of a container.
 //!
-//! Whoever connects or listens there joins it on a thread that ends with that. Must never lead into our own
-//! network, in which the host's services listen.
+//! Connecting and listening happen on a thread that joins the network and then ends. It must
+//! never lead into our own network, in which the host's services listen.
 
 use std::fs::{self, File};
 use std::io;
@@ -17,13 +17,12 @@ use nix::sched::{CloneFlags, setns};
 pub struct Netns(File);
 
 impl Netns {
-    /// The network of a process. An id is used again once its process is gone: ask after this
-    /// whether that is still there, and only then connect.
+    /// Opens the network of a process. Process ids are reused, so check after this call that the
+    /// process still runs, and only then connect.
     ///
     /// # Errors
-    ///
-    /// When there is no such process, we may not look (that takes root), or its network is ours.
-    pub fn of(pid: u32) -> io::Result<Self> {
+    /// Fails if there is no such process, if this process is not root, or if the network is ours.
+    pub fn of_process(pid: u32) -> io::Result<Self> {
         let theirs = File::open(format!("/proc/{pid}/ns/net"))?;
         if theirs.metadata()?.ino() == fs::metadata("/proc/self/ns/net")?.ino() {
             return Err(io::Error::other("it has no network of its own"));
@@ -31,38 +30,36 @@ impl Netns {
         Ok(Self(theirs))
     }
 
-    /// A connection to a port of its loopback, non-blocking. Blocks until it is there.
+    /// Connects to a port of its loopback. Blocks until connected. The stream is non-blocking.
     ///
     /// # Errors
-    ///
-    /// When we may not join (that takes root), or nobody listens there.
+    /// Fails if this process is not root, or nobody listens there.
     pub fn connect(self, port: u16, within: Duration) -> io::Result<TcpStream> {
-        self.joined(move || {
+        self.run_joined(move || {
             let stream = TcpStream::connect_timeout(&(Ipv4Addr::LOCALHOST, port).into(), within)?;
             stream.set_nonblocking(true)?;
             Ok(stream)
         })
     }
 
-    /// A listener at a port of its loopback, non-blocking.
+    /// Listens on a port of its loopback. The listener is non-blocking.
     ///
     /// # Errors
-    ///
-    /// When we may not join (that takes root), or somebody listens there.
+    /// Fails if this process is not root, or the port is in use.
     pub fn listen(self, port: u16) -> io::Result<TcpListener> {
-        self.joined(move || {
+        self.run_joined(move || {
             let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
             listener.set_nonblocking(true)?;
             Ok(listener)
         })
     }
 
-    /// Does something on a thread that has joined the network.
-    fn joined<T: Send + 'static>(
+    /// Runs a closure on a thread that has joined the network.
+    fn run_joined<T: Send + 'static>(
         self,
         inside: impl FnOnce() -> io::Result<T> + Send + 'static,
     ) -> io::Result<T> {
-        // A thread that has joined does not come back.
+        // A thread that has joined cannot leave again.
         let joined = thread::Builder::new().spawn(move || {
             setns(&self.0, CloneFlags::CLONE_NEWNET)?;
             inside()
@@ -77,8 +74,8 @@ mod tests {
 
     #[test]
     fn our_own_network_is_no_other_one() {
-        let error = Netns::of(std::process::id()).unwrap_err();
+        let error = Netns::of_process(std::process::id()).unwrap_err();
         assert!(error.to_string().contains("of its own"), "{error}");
-        assert!(Netns::of(u32::MAX).is_err());
+        assert!(Netns::of_process(u32::MAX).is_err());
     }
 }

@@ -1,7 +1,7 @@
-//! Pure: how a run ended.
+//! Pure: the outcome of a run.
 //!
-//! Must never guess: what the helper did not report is an error of the launch,
-//! not an outcome.
+//! It must never guess: an end that the helper did not report is an error of the launch, not an
+//! outcome.
 
 use std::time::Duration;
 
@@ -9,60 +9,60 @@ use serde::{Deserialize, Serialize};
 
 use crate::capture::CapturedOutput;
 
-/// All that is known about a run after its whole tree of processes is gone.
+/// The outcome of a run, after its whole process tree is gone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunOutcome {
-    /// How the program ended.
+    /// The program's exit status.
     pub status: ExitStatus,
-    /// What it wrote to its standard output.
+    /// The captured standard output.
     pub stdout: CapturedOutput,
-    /// What it wrote to its standard error.
+    /// The captured standard error.
     pub stderr: CapturedOutput,
-    /// From the start of the program to the end of its tree.
+    /// The time from the start of the program to the end of its tree.
     pub duration: Duration,
-    /// What held the memory and process limits.
+    /// The mechanism that held the memory and process limits.
     pub enforcement: Enforcement,
 }
 
-/// How a program ended.
+/// The exit status of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, derive_more::Display)]
 #[serde(rename_all = "snake_case")]
 pub enum ExitStatus {
-    /// By itself, with this code.
+    /// The program exited with this code.
     #[display("exited with code {_0}")]
     Exited(i32),
-    /// By this signal, which was not sent by the sandbox.
+    /// This signal ended the program. The sandbox did not send it.
     #[display("ended by signal {_0}")]
     Signalled(i32),
-    /// Its wall-clock limit was reached.
+    /// The program reached its wall-clock limit.
     #[display("stopped at its time limit")]
     TimedOut,
-    /// Its tree used more memory than its limit.
+    /// The tree used more memory than its limit.
     #[display("stopped at its memory limit")]
     MemoryExceeded,
-    /// Its tree had more processes than its limit. Only without a cgroup: with
-    /// one, starting a process too many fails inside and the run goes on.
+    /// The tree had more processes than its limit. Occurs only without a cgroup: with one,
+    /// starting another process fails and the run continues.
     #[display("stopped at its process limit")]
     ProcessesExceeded,
-    /// Its owner ended it.
+    /// The run's owner ended the program.
     #[display("stopped by its owner")]
     Killed,
 }
 
 impl ExitStatus {
-    /// Whether the program ended by itself with code 0.
+    /// Returns true if the program exited with code 0.
     #[must_use]
     pub const fn is_success(self) -> bool {
         matches!(self, Self::Exited(0))
     }
 
-    /// Whether nobody ended it.
+    /// Returns true if the program exited by itself.
     #[must_use]
-    pub const fn is_by_itself(self) -> bool {
+    pub const fn exited_by_itself(self) -> bool {
         matches!(self, Self::Exited(_))
     }
 
-    /// The code that shells and `timeout` have for it.
+    /// Returns the exit code that shells and `timeout` use for it.
     #[must_use]
     pub const fn code(self) -> i32 {
         match self {
@@ -74,35 +74,35 @@ impl ExitStatus {
     }
 }
 
-/// What a session uses at one moment. Unknown where no control group counts.
+/// The current resource usage of a session. Values are `None` without a control group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SessionUsage {
-    /// Memory of all its processes and of its files in memory, in bytes.
+    /// The memory of all its processes and of its files in memory, in bytes.
     pub memory_bytes: Option<u64>,
-    /// Processes and threads, the first process of the namespaces among them.
+    /// The number of processes and threads, including the namespaces' first process.
     pub processes: Option<u64>,
-    /// Processor time of all that ran in it. On the first interface of control groups it is
-    /// known where processors are limited.
+    /// The processor time of all its programs. On cgroup v1 it is known only if processors are
+    /// limited.
     pub cpu: Option<Duration>,
 }
 
-/// What holds the limits of memory and processes.
+/// The mechanism that holds the limits of memory and processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, derive_more::Display)]
 #[serde(rename_all = "snake_case")]
 pub enum Enforcement {
     /// The kernel, over the whole tree, by a control group.
     #[display("cgroup {version}")]
     Cgroup {
-        /// Which of the two interfaces.
+        /// The cgroup interface.
         version: CgroupVersion,
     },
-    /// The kernel per process, and a watcher that ends the tree when its sum
-    /// is too large. Weaker: a burst between two looks is not stopped.
+    /// The kernel for each process, and a watcher that ends the tree when its sum is too large.
+    /// Weaker: a burst between two checks is not stopped.
     #[display("rlimits")]
     Rlimits,
 }
 
-/// The interface through which control groups are set up.
+/// The version of the control group interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, derive_more::Display)]
 #[serde(rename_all = "snake_case")]
 pub enum CgroupVersion {

@@ -1,8 +1,7 @@
-//! Pure: the names by which the agent speaks of its workspace.
+//! Pure: paths by which the agent names files of its workspace.
 //!
-//! `~/x`, `x` and `/root/x` are the same file, here and inside the sandbox.
-//! A [`WorkspacePath`] can never name anything outside; what links on the disk
-//! make of it is the business of [`crate::fs`].
+//! `~/x`, `x` and `/root/x` are the same file, here and inside the sandbox. A [`WorkspacePath`]
+//! can never name anything outside. [`crate::fs`] handles links on the disk.
 
 use std::fmt;
 use std::path::Path;
@@ -21,39 +20,39 @@ const NAME_BYTES_MAX: usize = 255;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WorkspacePath(String);
 
-/// Why a text is no path within the workspace.
+/// The reason why a text is not a path within the workspace.
 #[derive(Debug, Clone, PartialEq, Eq, Error, Classified)]
 pub enum PathError {
-    /// There is no text.
+    /// The text is empty.
     #[error("the path is empty")]
     #[class(User, hint = "Give a path relative to {HOME_INSIDE}, such as `notes/today.md`.")]
     Empty,
-    /// It contains a NUL byte.
+    /// The path contains a NUL byte.
     #[error("the path contains a NUL byte")]
     #[class(User, hint = "Give a path relative to {HOME_INSIDE}, such as `notes/today.md`.")]
     Nul,
-    /// It, or one of its names, is longer than the system permits.
+    /// The path, or one of its names, is longer than the system permits.
     #[error("the path is too long ({bytes} bytes)")]
     #[class(User, hint = "Give a path relative to {HOME_INSIDE}, such as `notes/today.md`.")]
     TooLong {
-        /// Its length.
+        /// The length in bytes.
         bytes: usize,
     },
-    /// It is absolute and not below the workspace.
+    /// The path is absolute and not below the workspace.
     #[error("{path:?} is not in the workspace, which is {HOME_INSIDE}")]
     #[class(Denied, hint = "Give a path relative to {HOME_INSIDE}, such as `notes/today.md`.")]
     Outside {
         /// The path.
         path: String,
     },
-    /// Its `..` parts lead above the workspace.
+    /// The path's `..` parts lead above the workspace.
     #[error("{path:?} leads out of the workspace")]
     #[class(Denied, hint = "Give a path relative to {HOME_INSIDE}, such as `notes/today.md`.")]
     Above {
         /// The path.
         path: String,
     },
-    /// It starts with another user's home.
+    /// The path starts with another user's home.
     #[error("{path:?} names the home of another user")]
     #[class(Denied, hint = "Give a path relative to {HOME_INSIDE}, such as `notes/today.md`.")]
     OtherHome {
@@ -63,11 +62,10 @@ pub enum PathError {
 }
 
 impl WorkspacePath {
-    /// Reads a path as a model or a person writes it.
+    /// Parses a path as a model or a person writes it.
     ///
     /// # Errors
-    ///
-    /// When it does not name something within the workspace.
+    /// Fails if it does not name something within the workspace.
     pub fn parse(text: &str) -> Result<Self, PathError> {
         if text.is_empty() {
             return Err(PathError::Empty);
@@ -96,31 +94,31 @@ impl WorkspacePath {
         Ok(Self(parts.join("/")))
     }
 
-    /// The workspace itself.
+    /// Returns the path of the workspace itself.
     #[must_use]
     pub const fn root() -> Self {
         Self(String::new())
     }
 
-    /// Whether this is the workspace itself.
+    /// Returns true if this is the workspace itself.
     #[must_use]
     pub fn is_root(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The path relative to the workspace; `.` for the workspace itself.
+    /// Returns the path relative to the workspace, or `.` for the workspace itself.
     #[must_use]
     pub fn relative(&self) -> &Path {
         Path::new(if self.is_root() { "." } else { &self.0 })
     }
 
-    /// The names of the path, outermost first.
+    /// Returns the names of the path, outermost first.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.split('/').filter(|name| !name.is_empty())
     }
 }
 
-/// The part of `text` that counts from the workspace.
+/// Returns the part of `text` that is relative to the workspace.
 fn relative(text: &str) -> Result<&str, PathError> {
     for home in ["~", HOME_INSIDE] {
         if let Some(rest) = text.strip_prefix(home)
@@ -137,7 +135,7 @@ fn relative(text: &str) -> Result<&str, PathError> {
 }
 
 impl fmt::Display for WorkspacePath {
-    /// The path as it is inside the sandbox.
+    /// Formats the path as it is inside the sandbox.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(HOME_INSIDE)?;
         if !self.is_root() {
@@ -200,7 +198,7 @@ mod tests {
                 prop_assert!(path.relative().is_relative());
                 prop_assert!(path.names().all(|name| !["", ".", ".."].contains(&name)));
                 prop_assert!(!path.relative().to_string_lossy().contains("//"));
-                // Every spelling of the result is the same path again.
+                // Every form of the result parses to the same path.
                 let inside = path.to_string();
                 prop_assert_eq!(&WorkspacePath::parse(&inside).unwrap(), &path);
                 let home = inside.replacen("/root", "~", 1);

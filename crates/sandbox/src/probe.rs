@@ -1,9 +1,8 @@
-//! What this machine gives a sandbox.
+//! The features that this machine provides for a sandbox.
 //!
-//! The probe tries each feature in a process of the helper, as a launch would,
-//! since what a kernel permits depends on its configuration, on the container
-//! around us and on the program that asks. It must never report a feature as
-//! available that was not tried.
+//! The probe tries each feature in a process of the helper, as a launch would. What a kernel
+//! permits depends on its configuration, on a surrounding container and on the calling program.
+//! The probe must never report a feature as available that was not tried.
 
 use std::path::{Path, PathBuf};
 
@@ -12,24 +11,24 @@ use serde::{Deserialize, Serialize};
 use crate::launch::Launcher;
 use crate::outcome::CgroupVersion;
 
-/// Whether the machine gives a feature.
+/// The availability of a feature.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Feature<T = ()> {
-    /// It does.
+    /// The machine provides it.
     Available(T),
-    /// It does not, and this is what was met.
+    /// The machine lacks it, for this reason.
     Missing(String),
 }
 
 impl<T> Feature<T> {
-    /// Whether the machine gives it.
+    /// Returns true if the machine provides the feature.
     #[must_use]
     pub const fn is_available(&self) -> bool {
         matches!(self, Self::Available(_))
     }
 
-    /// What was met instead of it.
+    /// Returns the reason why it is missing.
     pub(crate) fn missing(&self) -> Option<&str> {
         match self {
             Self::Available(_) => None,
@@ -47,8 +46,8 @@ pub struct Probe {
     pub mount_namespace: Feature,
     /// `open_tree`, `move_mount` and `mount_setattr`.
     pub mount_interface: Feature,
-    /// A user of the host for each workspace, to whom files can be lent. Needed by nothing:
-    /// without it commands are to the host who launched them.
+    /// A separate host user for each workspace, with mapped files. Optional: without it, commands
+    /// run as the launching host user.
     pub own_user: Feature,
     /// A process namespace.
     pub process_namespace: Feature,
@@ -62,36 +61,36 @@ pub struct Probe {
     pub host_name_namespace: Feature,
     /// The version of Landlock.
     pub landlock_abi: Feature<i32>,
-    /// Seccomp filters, on an architecture whose system calls we know.
+    /// Seccomp filters, on an architecture whose system calls are known.
     pub seccomp: Feature,
-    /// Where control groups for memory and processes can be made.
+    /// A place for control groups with memory and process limits.
     pub cgroup: Feature<CgroupBase>,
 }
 
-/// The groups below which a run gets its own.
+/// The parent groups in which each run gets its own group.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CgroupBase {
     /// One directory in each of two hierarchies.
     V1 {
-        /// In the memory controller's.
+        /// The directory of the memory controller.
         memory: PathBuf,
-        /// In the process controller's.
+        /// The directory of the process controller.
         pids: PathBuf,
-        /// In the two of processors: where their time is limited, and where it is counted.
+        /// The directories where processor time is limited, and where it is counted.
         cpu: Option<[PathBuf; 2]>,
     },
     /// One directory for all controllers.
     V2 {
-        /// In the unified hierarchy.
+        /// The directory in the unified hierarchy.
         parent: PathBuf,
-        /// Whether processors are limited there; their time is counted in any case.
+        /// True if processor time is limited there. It is counted in any case.
         cpu: bool,
     },
 }
 
 impl CgroupBase {
-    /// Which interface it belongs to.
+    /// Returns the interface version.
     #[must_use]
     pub const fn version(&self) -> CgroupVersion {
         match self {
@@ -100,14 +99,14 @@ impl CgroupBase {
         }
     }
 
-    /// Whether a run can be held to a number of processors.
+    /// Returns true if a run can be limited to a number of processors.
     #[must_use]
     pub const fn limits_cpus(&self) -> bool {
         matches!(self, Self::V1 { cpu: Some(_), .. } | Self::V2 { cpu: true, .. })
     }
 
-    /// The same for a run that may use all processors: each hierarchy that it needs not be
-    /// in saves it time.
+    /// Returns the base without processor limits. Each hierarchy that a run does not enter saves
+    /// time.
     #[must_use]
     pub(crate) fn without_cpus(mut self) -> Self {
         match &mut self {
@@ -117,7 +116,7 @@ impl CgroupBase {
         self
     }
 
-    /// The directories in which each run gets one of its own.
+    /// Returns the directories in which each run gets its own.
     #[must_use]
     pub fn folders(&self) -> Vec<&Path> {
         let mut folders: Vec<&Path> = match self {
@@ -136,7 +135,7 @@ impl CgroupBase {
 }
 
 impl Probe {
-    /// A machine that gives nothing, for this reason.
+    /// Returns a machine without any feature, for this reason.
     #[must_use]
     pub fn nothing(reason: &str) -> Self {
         let missing = || Feature::Missing(reason.to_owned());
@@ -157,16 +156,15 @@ impl Probe {
     }
 }
 
-/// Tries every feature. Takes some milliseconds; the answer holds until the
-/// machine's configuration changes. Also removes control groups that a killed
-/// launcher left behind.
+/// Tries every feature. Takes some milliseconds. The result holds until the machine's
+/// configuration changes. Also removes control groups of killed launchers.
 #[must_use]
 pub fn probe(launcher: &Launcher) -> Probe {
     probe_with(launcher, None)
 }
 
-/// The same, and whether the files of this workspace can be lent to a user of its own; else
-/// it is any place's files.
+/// Tries every feature, and whether this workspace's files can be mapped to a separate user.
+/// Without a workspace, any place counts.
 #[must_use]
 pub fn probe_with(launcher: &Launcher, workspace: Option<&Path>) -> Probe {
     launcher

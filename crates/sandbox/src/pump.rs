@@ -1,7 +1,7 @@
-//! Moves a run's input and output, and holds its time limit.
+//! Moves a run's input and output, and enforces its time limit.
 //!
-//! One thread for each run, which only polls. Must never block on a pipe: a
-//! program that does not read must not keep us from killing it.
+//! Each run has one thread, which only polls. It must never block on a pipe: a program that does
+//! not read must not keep us from killing it.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
@@ -13,38 +13,38 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::capture::CaptureBuffer;
-use crate::launch::{LaunchError, locked, now, receive};
+use crate::launch::{LaunchError, lock, now, receive_report};
 use crate::outcome::{Enforcement, ExitStatus, RunOutcome};
 use crate::process::Child;
 use crate::report::HelperReport;
 use crate::running::KillHandle;
 
-/// How long a killed tree may take to disappear.
+/// The longest time for a killed tree to disappear.
 pub(crate) const DEATH_MAX: Duration = Duration::from_secs(10);
-/// How often the thread looks whether its run was ended by its owner, which
-/// closes the lifeline and so ends the helper, but wakes nobody here. Only the
-/// clock for [`DEATH_MAX`] depends on it.
+/// The interval at which the thread checks whether the owner ended the run. Ending closes the
+/// lifeline and so ends the helper, but wakes nobody here. Only the clock for [`DEATH_MAX`]
+/// depends on it.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// The number of `SIGKILL`.
 const KILLED: i32 = 9;
 
-/// What the program still has to read.
+/// The input that the program has not read yet.
 pub(crate) struct Input {
     pub(crate) pipe: File,
     pub(crate) bytes: Vec<u8>,
     pub(crate) sent: usize,
 }
 
-/// Whose end is the run's end.
+/// The process whose end is the end of the run.
 pub(crate) enum RunLifetime {
-    /// The helper's, which lives for this run.
+    /// The helper, which lives for this run.
     Helper(Child),
-    /// A session's, which says on the channel of reports when the run is over.
+    /// A session, which reports the end of the run on its channel.
     Session(KillHandle),
 }
 
-/// How a run comes to its end.
+/// The state that determines the end of a run.
 pub(crate) struct RunEnd {
     pub(crate) tie: RunLifetime,
     pub(crate) report: OwnedFd,
@@ -59,18 +59,18 @@ pub(crate) struct OutputPump {
     pub(crate) input: Option<Input>,
     /// Standard output and standard error, each until its end.
     pub(crate) outputs: [Option<File>; 2],
-    /// What was kept of each.
+    /// The captured part of each output.
     pub(crate) kept: Arc<Mutex<[CaptureBuffer; 2]>>,
 }
 
 impl OutputPump {
     /// Works until the run has ended.
     pub(crate) fn run(mut self) -> Result<RunOutcome, LaunchError> {
-        let followed = self.follow();
+        let pumped = self.pump();
         let by_us = self.end.killer.reason();
-        // Whatever happened, nothing of the run may stay behind.
+        // Nothing of the run may stay behind, whatever happened.
         self.end.killer.end(ExitStatus::Killed);
-        followed?;
+        pumped?;
         let by_session = match &mut self.end.tie {
             RunLifetime::Helper(child) => child.wait().map(|_| None)?,
             RunLifetime::Session(session) => session.reason(),
@@ -79,7 +79,7 @@ impl OutputPump {
         let duration = self.end.started.elapsed();
         self.drain();
         let status = self.status(by_us)?;
-        let [stdout, stderr] = &*locked(&self.kept);
+        let [stdout, stderr] = &*lock(&self.kept);
         Ok(RunOutcome {
             status,
             stdout: stdout.snapshot(),
@@ -90,20 +90,20 @@ impl OutputPump {
     }
 
     /// Moves data until the run is over.
-    fn follow(&mut self) -> Result<(), LaunchError> {
+    fn pump(&mut self) -> Result<(), LaunchError> {
         let mut buffer = vec![0; 64 << 10];
         let mut dying_since: Option<Instant> = None;
         loop {
-            let ready = self.poll(self.patience(dying_since)).map_err(LaunchError::Follow)?;
+            let ready = self.poll(self.wait_max(dying_since)).map_err(LaunchError::Follow)?;
             let [input, stdout, stderr, over] = ready;
             if input {
-                self.feed();
+                self.write_input();
             }
             if stdout {
-                self.take(0, &mut buffer);
+                self.read_output(0, &mut buffer);
             }
             if stderr {
-                self.take(1, &mut buffer);
+                self.read_output(1, &mut buffer);
             }
             if over {
                 return Ok(());
@@ -126,15 +126,15 @@ impl OutputPump {
         }
     }
 
-    fn patience(&self, dying_since: Option<Instant>) -> Duration {
+    fn wait_max(&self, dying_since: Option<Instant>) -> Duration {
         match (dying_since, self.end.deadline) {
             (None, Some(deadline)) => deadline.saturating_duration_since(now()).min(LOOK),
             _ => LOOK,
         }
     }
 
-    /// Waits for something to do, and says whether it is with the input, the
-    /// outputs, or the run is over.
+    /// Waits for an event. Returns which are ready: the input, the two outputs, and the end of
+    /// the run.
     fn poll(&self, patience: Duration) -> io::Result<[bool; 4]> {
         // Rounded up, so that the deadline has passed when the wait is over.
         let millis = patience.as_nanos().div_ceil(1_000_000);
@@ -160,55 +160,54 @@ impl OutputPump {
         Ok(present.map(|present| present && answers.next().unwrap_or(false)))
     }
 
-    /// Writes some input; closes the pipe at its end or when nobody reads it.
-    fn feed(&mut self) {
+    /// Writes some input. Closes the pipe at the end, or if nobody reads it.
+    fn write_input(&mut self) {
         let Some(input) = &mut self.input else { return };
         let done = match input.pipe.write(&input.bytes[input.sent..]) {
             Ok(count) => {
                 input.sent += count;
                 input.sent == input.bytes.len()
             }
-            Err(error) => !retries(&error),
+            Err(error) => !is_retryable(&error),
         };
         if done {
             self.input = None;
         }
     }
 
-    /// Reads an output once; closes the pipe at its end. Says whether there may
-    /// be more.
-    fn take(&mut self, which: usize, buffer: &mut [u8]) -> bool {
+    /// Reads an output once. Closes the pipe at its end. Returns true if there may be more.
+    fn read_output(&mut self, which: usize, buffer: &mut [u8]) -> bool {
         let Some(pipe) = &mut self.outputs[which] else { return false };
         match pipe.read(buffer) {
             Ok(count) if count > 0 => {
-                locked(&self.kept)[which].push(&buffer[..count]);
+                lock(&self.kept)[which].push(&buffer[..count]);
                 return true;
             }
-            Err(error) if retries(&error) => {}
+            Err(error) if is_retryable(&error) => {}
             Ok(_) | Err(_) => self.outputs[which] = None,
         }
         false
     }
 
-    /// What the dead writers left in the pipes, which hold at most a mebibyte.
+    /// Reads what the ended writers left in the pipes, at most a mebibyte.
     fn drain(&mut self) {
         let mut buffer = vec![0; 64 << 10];
         for which in 0..self.outputs.len() {
             let mut reads = 0..64;
-            while reads.next().is_some() && self.take(which, &mut buffer) {}
+            while reads.next().is_some() && self.read_output(which, &mut buffer) {}
         }
     }
 
     fn status(&self, by_us: Option<ExitStatus>) -> Result<ExitStatus, LaunchError> {
         let mut ended = None;
-        while let Some((report, _)) = receive(&self.end.report)? {
+        while let Some((report, _)) = receive_report(&self.end.report)? {
             match report {
                 HelperReport::Usage { memory_kills: 1.. } => return Ok(ExitStatus::MemoryExceeded),
                 HelperReport::Ended(status) => ended = Some(status),
                 _ => {}
             }
         }
-        // In a session it is told what ended the program, not who.
+        // A session reports what ended the program, but not who ended it.
         match (ended, by_us) {
             (Some(ExitStatus::Signalled(KILLED)), Some(by_us)) => Ok(by_us),
             (ended, by_us) => ended.or(by_us).ok_or(LaunchError::Lost),
@@ -216,6 +215,6 @@ impl OutputPump {
     }
 }
 
-fn retries(error: &io::Error) -> bool {
+fn is_retryable(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }

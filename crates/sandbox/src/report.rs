@@ -1,7 +1,7 @@
-//! Pure: what launcher and helper say to each other.
+//! Pure: the messages between launcher and helper.
 //!
-//! The launcher passes one [`HelperRequest`] in a sealed file; the helper answers
-//! with [`HelperReport`]s, one a packet. The program never sees either descriptor.
+//! The launcher passes one [`HelperRequest`] in a sealed file. The helper answers with
+//! [`HelperReport`]s, one a packet. The program never sees either descriptor.
 
 use std::path::PathBuf;
 
@@ -17,10 +17,10 @@ pub(crate) const REQUEST_FD: i32 = 3;
 pub(crate) const REPORT_FD: i32 = 4;
 /// The pipe whose other end closes when the run has to end.
 pub(crate) const LIFELINE_FD: i32 = 5;
-/// The first of the descriptors meant for the program, in the plan's order.
+/// The first descriptor for the program, in the plan's order.
 pub(crate) const INHERIT_FD: i32 = 6;
 
-/// What the helper is asked to do.
+/// A request to the helper.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum HelperRequest {
     /// Run a program.
@@ -29,46 +29,45 @@ pub(crate) enum HelperRequest {
         /// The numbers inside of the descriptors from [`INHERIT_FD`] on.
         targets: Vec<i32>,
     },
-    /// Try every feature, and with this workspace what depends on where it is.
+    /// Try every feature, and with a workspace the features that depend on its place.
     Probe { workspace: Option<PathBuf> },
 }
 
-/// What the first process of a session is asked, by its launcher, over the socket on which
-/// it reports. The order is in a sealed file, the first descriptor of its packet.
+/// An order of the launcher to the first process of a session, over the socket on which it
+/// reports. The order is in a sealed file, the first descriptor of its packet.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum SessionRequest {
-    /// Start a program. With it come its standard streams, the socket on which its end is
-    /// told, and its lifeline.
+    /// Start a program. Its standard streams, its report socket and its lifeline come with it.
     Run {
         exec: ProgramExec,
-        /// Whether its standard input is a terminal that it has to itself.
+        /// True if its standard input is a terminal that it has to itself.
         terminal: bool,
     },
-    /// Connect to a port of the loopback. With it comes the socket for the answer.
+    /// Connect to a port of the loopback. The socket for the answer comes with it.
     Connect { port: u16 },
 }
 
-/// A step that failed: which, and what was met.
+/// A failed step and its error.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct StepFailure {
     pub(crate) step: String,
     pub(crate) problem: String,
 }
 
-/// What the helper has to say.
+/// A report of the helper.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum HelperReport {
-    /// The listening socket of the proxy, which comes with this packet.
+    /// The listening socket of the proxy comes with this packet.
     Proxy,
-    /// The program has been executed, or orders are awaited.
+    /// The program has been executed, or the session waits for orders.
     Started,
-    /// A socket that is connected, or about to be, which comes with this packet.
+    /// A socket that is connected, or about to be, comes with this packet.
     Connected,
-    /// A step failed; nothing was run.
+    /// A step failed. Nothing was run.
     Failed(StepFailure),
     /// The program ended.
     Ended(ExitStatus),
-    /// What the control group counted, after the end of the tree.
+    /// The counts of the control group, after the end of the tree.
     Usage { memory_kills: u64 },
     /// The answer to [`HelperRequest::Probe`].
     Features(Box<Probe>),

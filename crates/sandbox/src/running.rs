@@ -1,4 +1,4 @@
-//! A run from its start to its end, and the hand that ends it.
+//! A running program, and the handle that ends it.
 //!
 //! A run never outlives its [`RunHandle`], and never the launching process.
 
@@ -9,24 +9,24 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use crate::capture::{CaptureBuffer, CapturedOutput};
-use crate::launch::{LaunchError, locked};
+use crate::launch::{LaunchError, lock};
 use crate::outcome::{ExitStatus, RunOutcome};
 use crate::pump::{Input, OutputPump, RunEnd};
 use crate::spec::Capture;
 
-/// A run that has begun. Dropping it ends the run and its whole tree.
+/// A running program. Dropping it ends the run and its whole tree.
 #[derive(Debug)]
 pub struct RunHandle {
     killer: KillHandle,
-    /// Of standard output and standard error.
+    /// The captured standard output and standard error.
     kept: Arc<Mutex<[CaptureBuffer; 2]>>,
     pump: Option<JoinHandle<Result<RunOutcome, LaunchError>>>,
     pub(crate) proxy: Option<TcpListener>,
 }
 
 impl RunHandle {
-    /// Looks after a run from now on.
-    pub(crate) fn follow(
+    /// Starts the thread that supervises a run.
+    pub(crate) fn start(
         end: RunEnd,
         input: Option<Input>,
         outputs: [Option<File>; 2],
@@ -44,8 +44,8 @@ impl RunHandle {
         Ok(Self { killer, kept, pump: Some(thread), proxy: None })
     }
 
-    /// Where the program looks for a proxy, for whoever serves it: non-blocking. Can be taken
-    /// once, where the network is [`crate::Network::Served`] or [`crate::Network::Proxied`].
+    /// Takes the non-blocking listener on which the program looks for a proxy. It exists once, if
+    /// the network is [`crate::Network::Served`] or [`crate::Network::Proxied`].
     #[must_use]
     pub const fn take_proxy(&mut self) -> Option<TcpListener> {
         self.proxy.take()
@@ -54,9 +54,8 @@ impl RunHandle {
     /// Blocks until the run has ended and all its processes are gone.
     ///
     /// # Errors
-    ///
-    /// When the helper was lost, so that the end is not known, or when a
-    /// process did not die.
+    /// Fails if the helper was lost, so that the exit status is unknown, or if a process did not
+    /// die.
     pub fn wait(mut self) -> Result<RunOutcome, LaunchError> {
         match self.pump.take().map(JoinHandle::join) {
             Some(Ok(outcome)) => outcome,
@@ -64,27 +63,27 @@ impl RunHandle {
         }
     }
 
-    /// Whether the run is over, so that [`RunHandle::wait`] would not block.
+    /// Returns true if the run is over, so that [`RunHandle::wait`] would not block.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.pump.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Ends the run and its whole tree; [`RunHandle::wait`] tells when it is done.
+    /// Ends the run and its whole tree. [`RunHandle::wait`] reports when that is done.
     pub fn kill(&self) {
         self.killer.kill();
     }
 
-    /// A handle that ends the run from anywhere.
+    /// Returns a handle that ends the run from any thread.
     #[must_use]
     pub fn killer(&self) -> KillHandle {
         self.killer.clone()
     }
 
-    /// What the program has written so far: standard output, standard error.
+    /// Returns the output so far: standard output, standard error.
     #[must_use]
     pub fn output(&self) -> (CapturedOutput, CapturedOutput) {
-        let [stdout, stderr] = &*locked(&self.kept);
+        let [stdout, stderr] = &*lock(&self.kept);
         (stdout.snapshot(), stderr.snapshot())
     }
 }
@@ -93,14 +92,13 @@ impl Drop for RunHandle {
     fn drop(&mut self) {
         if let Some(pump) = self.pump.take() {
             self.killer.kill();
-            // silent-ok: nobody is left to hear how the run ended.
+            // silent-ok: nobody is left to receive the result.
             drop(pump.join());
         }
     }
 }
 
-/// Ends a run and its whole tree, from any thread. A killer that outlives its
-/// run does nothing.
+/// A handle that ends a run and its whole tree, from any thread. After the run it does nothing.
 #[derive(Debug, Clone)]
 pub struct KillHandle(Arc<Mutex<KillState>>);
 
@@ -111,7 +109,7 @@ struct KillState {
 }
 
 impl KillHandle {
-    /// Over the end of the pipe whose closing ends the run.
+    /// Creates a handle with the end of the pipe whose closing ends the run.
     pub(crate) fn new(lifeline: OwnedFd) -> Self {
         Self(Arc::new(Mutex::new(KillState { lifeline: Some(lifeline), reason: None })))
     }
@@ -123,13 +121,13 @@ impl KillHandle {
 
     /// Ends the run for this reason, unless it was ended before.
     pub(crate) fn end(&self, reason: ExitStatus) {
-        let mut end = locked(&self.0);
+        let mut end = lock(&self.0);
         if end.lifeline.take().is_some() {
             end.reason = Some(reason);
         }
     }
 
     pub(crate) fn reason(&self) -> Option<ExitStatus> {
-        locked(&self.0).reason
+        lock(&self.0).reason
     }
 }

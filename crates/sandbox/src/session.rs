@@ -1,8 +1,8 @@
-//! A sandbox that stays open: programs run in it beside each other, see each other's files,
-//! ports and processes, and leave running what they will. It ends as a whole.
+//! A sandbox that stays open. Its programs run beside each other, see each other's files, ports
+//! and processes, and may leave processes running. It ends as a whole.
 //!
-//! Each program gets the protection of the session's plan anew. Must never be adopted by
-//! another process: it dies with the one that opened it.
+//! Each program gets the full protection of the session's plan. A session must never be adopted
+//! by another process: it dies with the one that opened it.
 
 use std::fs::File;
 use std::net::{TcpListener, TcpStream};
@@ -12,7 +12,8 @@ use nix::errno::Errno;
 use nix::sys::socket::MsgFlags;
 
 use crate::launch::{
-    Helper, LaunchError, Streams, await_report, channel, channels, locked, now, pipe, written,
+    Helper, LaunchError, Streams, await_report, channel_error, lock, now, pipe, report_channel,
+    sealed_file,
 };
 use crate::linux::cgroup;
 use crate::outcome::{ExitStatus, SessionUsage};
@@ -24,10 +25,10 @@ use crate::report::{HelperReport, SessionRequest};
 use crate::running::{KillHandle, RunHandle};
 use crate::spec::SessionProgram;
 
-/// What goes with each order, since no descriptor travels without a byte.
+/// The byte that accompanies each order, since no descriptor is sent without data.
 const KNOCK: &[u8] = &[1];
 
-/// A sandbox that is open. Dropping it ends all that runs in it.
+/// An open sandbox. Dropping it ends all of its programs.
 #[derive(Debug)]
 pub struct Session {
     plan: Plan,
@@ -50,20 +51,18 @@ impl Session {
         }
     }
 
-    /// Starts a program beside the others. Blocks until it has been executed.
+    /// Starts a program. Blocks until it has been executed.
     ///
     /// # Errors
-    ///
-    /// When it makes no sense, cannot be executed, or the session is over; then nothing was
+    /// Fails if the task is invalid, cannot be executed, or the session is over. Then nothing was
     /// run.
     pub fn run(&self, task: &SessionProgram) -> Result<RunHandle, LaunchError> {
         self.start(task, Streams::piped(&task.stdin)?, false)
     }
 
-    /// Starts a program whose standard streams are this terminal.
+    /// Starts a program with this terminal as its standard streams.
     ///
     /// # Errors
-    ///
     /// As [`Session::run`].
     pub(crate) fn run_at(
         &self,
@@ -84,13 +83,13 @@ impl Session {
         let Streams { theirs, input, outputs } = streams;
         let started = now();
         let order = SessionRequest::Run { exec: self.plan.task(task)?, terminal };
-        let (report, told) = channel()?;
+        let (report, told) = report_channel()?;
         let (lifeline_given, lifeline) = pipe()?;
         let theirs = theirs.into_iter().map(descriptor).collect::<Result<Vec<_>, _>>()?;
         let given = theirs.iter().chain([&told, &lifeline_given]);
-        self.order(&order, &given.map(|fd| fd.as_fd()).collect::<Vec<_>>())?;
+        self.send_order(&order, &given.map(|fd| fd.as_fd()).collect::<Vec<_>>())?;
         drop((theirs, told, lifeline_given));
-        let (HelperReport::Started, _) = self.answer(&report)? else {
+        let (HelperReport::Started, _) = self.await_reply(&report)? else {
             return Err(LaunchError::Silent);
         };
         let end = RunEnd {
@@ -101,46 +100,45 @@ impl Session {
             started,
             enforcement: self.plan.enforcement,
         };
-        RunHandle::follow(end, input, outputs, task.capture)
+        RunHandle::start(end, input, outputs, task.capture)
     }
 
-    /// A connection to a port of the loopback inside. It is non-blocking and may still be on
-    /// its way: it is there when it can be written, and its error says if it failed.
+    /// Connects to a port of the loopback inside. The stream is non-blocking and may not be
+    /// connected yet: it is once it is writable, and its socket error tells if it failed.
     ///
     /// # Errors
-    ///
-    /// When nobody listens there, or the session is over.
+    /// Fails if nobody listens there, or the session is over.
     pub fn connect(&self, port: u16) -> Result<TcpStream, LaunchError> {
-        let (report, told) = channel()?;
-        self.order(&SessionRequest::Connect { port }, &[told.as_fd()])?;
+        let (report, told) = report_channel()?;
+        self.send_order(&SessionRequest::Connect { port }, &[told.as_fd()])?;
         drop(told);
-        match self.answer(&report)? {
+        match self.await_reply(&report)? {
             (HelperReport::Connected, Some(socket)) => Ok(TcpStream::from(socket)),
             _ => Err(LaunchError::Silent),
         }
     }
 
-    /// Where the programs look for a proxy, for whoever serves it: non-blocking. Can be taken
-    /// once, where the network is [`crate::Network::Served`] or [`crate::Network::Proxied`].
+    /// Takes the non-blocking listener on which the programs look for a proxy. It exists once, if
+    /// the network is [`crate::Network::Served`] or [`crate::Network::Proxied`].
     #[must_use]
     pub const fn take_proxy(&mut self) -> Option<TcpListener> {
         self.proxy.take()
     }
 
-    /// A handle that ends the session from anywhere.
+    /// Returns a handle that ends the session from any thread.
     #[must_use]
     pub fn killer(&self) -> KillHandle {
         self.killer.clone()
     }
 
-    /// Whether all that ran in it is gone.
+    /// Returns true if all of its processes are gone.
     #[must_use]
     pub fn is_over(&self) -> bool {
-        // A helper that cannot be asked has been reaped.
-        !matches!(locked(&self.helper).try_wait(), Ok(None))
+        // A helper that cannot be queried has been reaped.
+        !matches!(lock(&self.helper).try_wait(), Ok(None))
     }
 
-    /// What all of it uses now.
+    /// Returns the session's current resource usage.
     #[must_use]
     pub fn usage(&self) -> SessionUsage {
         let group = self.plan.script.cgroup.as_ref();
@@ -148,22 +146,25 @@ impl Session {
         group.map(|group| cgroup::usage(&group.base, helper)).unwrap_or_default()
     }
 
-    fn order(
+    fn send_order(
         &self,
         order: &SessionRequest,
         descriptors: &[BorrowedFd<'_>],
     ) -> Result<(), LaunchError> {
-        let text = written(order)?;
+        let text = sealed_file(order)?;
         let descriptors: Vec<BorrowedFd<'_>> =
             std::iter::once(text.as_fd()).chain(descriptors.iter().copied()).collect();
         match packet::send(&self.orders, KNOCK, &descriptors, MsgFlags::MSG_DONTWAIT) {
             Err(Errno::EPIPE | Errno::ECONNRESET | Errno::ENOTCONN) => Err(LaunchError::Over),
-            sent => sent.map_err(channels),
+            sent => sent.map_err(channel_error),
         }
     }
 
-    /// What was said to an order. Silence means that the session ended meanwhile.
-    fn answer(&self, report: &OwnedFd) -> Result<(HelperReport, Option<OwnedFd>), LaunchError> {
+    /// Waits for the reply to an order. Silence means that the session has ended.
+    fn await_reply(
+        &self,
+        report: &OwnedFd,
+    ) -> Result<(HelperReport, Option<OwnedFd>), LaunchError> {
         match await_report(report) {
             Err(LaunchError::Silent) => Err(LaunchError::Over),
             answer => answer,
@@ -174,9 +175,9 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         self.killer.end(ExitStatus::Killed);
-        let mut helper = locked(&self.helper);
+        let mut helper = lock(&self.helper);
         if let Ok(None) = helper.wait_timeout(DEATH_MAX) {
-            // silent-ok: nobody is left to hear that it did not end.
+            // silent-ok: nobody is left to receive the failure.
             drop(helper.kill().and_then(|()| helper.wait_timeout(DEATH_MAX)));
         }
     }

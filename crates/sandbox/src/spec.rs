@@ -1,9 +1,8 @@
-//! Pure: what a caller wants to run, and under which limits.
+//! Pure: the specification of a run and its limits.
 //!
-//! A [`SandboxSpec`] says what, never how: [`crate::plan::plan`] turns it into ordered
-//! steps. It must never carry a way to ask for less than the full protection;
-//! [`Defences`] can only be built complete outside of `crate::drill`, which is
-//! in no product build.
+//! A [`SandboxSpec`] says what to run, never how: [`crate::plan::plan`] turns it into ordered
+//! steps. It must never carry a way to ask for less than the full protection. Outside of
+//! `crate::drill`, which is in no product build, [`Defences`] can only be built complete.
 
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -12,44 +11,43 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// Where the workspace appears inside, which is also the home directory.
+/// The workspace's path inside, which is also the home directory.
 pub const HOME_INSIDE: &str = "/root";
 
-/// A program to run in the sandbox, what it may see and what it may use up.
+/// A program to run in the sandbox, its inputs and its limits.
 #[derive(Debug, Clone)]
 pub struct SandboxSpec {
-    /// What to run.
+    /// The program.
     pub program: Program,
-    /// The one host directory that the program may write. It appears as
-    /// `/root`, which is the working directory and `$HOME`. Without it `/root`
-    /// is an empty directory that cannot be written.
+    /// The writable host directory. It appears as `/root`, which is the working directory and
+    /// `$HOME`. Without it `/root` is an empty read-only directory.
     pub workspace: Option<PathBuf>,
-    /// Folders right in the workspace, by name, that the program may only read. One that is
-    /// missing is made; what is no folder ends the launch.
+    /// Names of folders in the workspace that the program may only read. A missing one is
+    /// created. If the name is not a folder, the launch fails.
     pub sealed: Vec<String>,
     /// Host files and directories that the program may read and execute.
     pub read_only: Vec<Bind>,
-    /// Host directories that the program may write too, apart from the workspace: in
-    /// `/usr/local`, which must exist on the host, or where the root itself has nothing.
+    /// Host directories that the program may also write: in `/usr/local`, which must exist on the
+    /// host, or in places that the root itself does not use.
     pub kept: Vec<Bind>,
     /// Open descriptors that the program receives.
     pub inherit: Vec<Inherit>,
-    /// What the program may do with sockets.
+    /// The permitted sockets.
     pub network: Network,
-    /// Variables added to the constructed environment; nothing is inherited.
+    /// Variables added to the constructed environment. Nothing is inherited.
     pub env: Vec<(String, String)>,
-    /// What the program and all that it starts may use up.
+    /// The limits of the program and its descendants.
     pub limits: RunLimits,
-    /// How much of the output is kept.
+    /// The limits on captured output.
     pub capture: Capture,
-    /// What the program reads on its standard input before it sees its end.
+    /// The whole standard input.
     pub stdin: Vec<u8>,
-    /// The protection. Complete, except in the hands of a drill.
+    /// The protection. It is complete, except in a drill.
     pub defences: Defences,
 }
 
 impl SandboxSpec {
-    /// A program with no workspace, no network, default limits, full defences.
+    /// Creates a specification with no workspace, no network, default limits and full protection.
     #[must_use]
     pub fn new(program: Program) -> Self {
         Self {
@@ -69,44 +67,44 @@ impl SandboxSpec {
     }
 }
 
-/// What to run.
+/// A program to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Program {
     /// A command line for `bash -c`, or for `sh -c` where there is no bash.
     Shell(String),
-    /// A program and its arguments. A name without a slash is looked up in the
-    /// `PATH` inside the sandbox.
+    /// A program and its arguments. A name without a slash is looked up in the `PATH` inside the
+    /// sandbox.
     Argv(Vec<String>),
-    /// Nothing at first: tasks are started in it, beside each other, as long as it lives. See
-    /// [`crate::Session`].
+    /// No program yet. Programs are started later in the open sandbox, see [`crate::Session`].
     Later,
 }
 
-/// A program to start in a [`crate::Session`], beside those that run there.
+/// A program to start in a [`crate::Session`].
 #[derive(Debug, Clone)]
 pub struct SessionProgram {
-    /// What to run.
+    /// The program.
     pub program: Program,
     /// Variables added to the constructed environment.
     pub env: Vec<(String, String)>,
-    /// Time from start to forced end.
+    /// The time from start to forced end.
     pub wall: Option<Duration>,
-    /// How much of the output is kept.
+    /// The limits on captured output.
     pub capture: Capture,
-    /// What it reads on its standard input before it sees its end.
+    /// The whole standard input.
     pub stdin: Vec<u8>,
 }
 
 impl SessionProgram {
-    /// A program without a limit of time of its own.
+    /// Creates a program without its own time limit.
     #[must_use]
     pub fn new(program: Program) -> Self {
-        let (env, stdin) = (Vec::new(), Vec::new());
+        let env = Vec::new();
+        let stdin = Vec::new();
         Self { program, env, wall: None, capture: Capture::default(), stdin }
     }
 }
 
-/// A host path that can be read inside under another name.
+/// A host path that is visible inside under another name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bind {
     /// The file or directory on the host. It must exist.
@@ -115,10 +113,10 @@ pub struct Bind {
     pub inside: PathBuf,
 }
 
-/// An open descriptor handed to the program under a chosen number.
+/// An open descriptor that the program receives under a chosen number.
 ///
-/// Clones of the specification share the descriptor; whoever waits for the
-/// other end to see the program's death drops specification and plan first.
+/// Clones of the specification share the descriptor. To see the program's death at the other end,
+/// drop the specification and the plan first.
 #[derive(Debug, Clone)]
 pub struct Inherit {
     /// The descriptor.
@@ -132,20 +130,20 @@ impl Inherit {
     pub const TARGET_MAX: i32 = 63;
 }
 
-/// What a program may do with sockets. Nothing ever reaches another machine
-/// or the host: the network namespace has no interface but its own loopback.
+/// The permitted sockets. A program never reaches another machine or the host directly: its
+/// network namespace has only its own loopback.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Network {
     /// Unix sockets only.
     #[default]
     None,
-    /// Also IPv4 and IPv6 among the program's own processes, over a loopback
-    /// interface that belongs to this run alone. Interfaces and routes can be listed.
+    /// Also IPv4 and IPv6 between the run's own processes, over a private loopback interface.
+    /// Interfaces and routes can be listed.
     Loopback,
-    /// The same, and on that interface one address, [`PROXY_INSIDE`], where the owner of the
-    /// run listens. What goes through it is the owner's to judge.
+    /// As `Loopback`, and the run's owner listens on [`PROXY_INSIDE`]. The owner judges what goes
+    /// through it.
     Served,
-    /// The same, and the address is an HTTP proxy, named in the environment.
+    /// As `Served`, and the address is an HTTP proxy, named in the environment.
     Proxied,
 }
 
@@ -154,34 +152,33 @@ pub const PROXY_PORT: u16 = 3128;
 /// The proxy's URL inside.
 pub const PROXY_INSIDE: &str = "http://127.0.0.1:3128";
 
-/// What a run may use up. See [`crate::Enforcement`] for what holds the
-/// memory and process limits.
+/// The resource limits of a run. [`crate::Enforcement`] tells what holds the memory and process
+/// limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RunLimits {
-    /// Time from start to forced end; `None` for a service that its owner ends.
+    /// The time from start to forced end, or `None` for a service that its owner ends.
     pub wall: Option<Duration>,
-    /// Memory of the whole tree, in bytes.
+    /// The memory of the whole tree, in bytes.
     pub memory_bytes: u64,
-    /// Processes and threads of the whole tree.
+    /// The processes and threads of the whole tree.
     pub processes: u32,
-    /// As many processors as the whole tree may keep busy; `None` for all of the machine's.
-    /// Held by a control group alone: where [`crate::CgroupBase::limits_cpus`] says no, it
-    /// is not held.
+    /// The processors that the whole tree may keep busy, or `None` for all. Only a control group
+    /// enforces it: if [`crate::CgroupBase::limits_cpus`] is false, it has no effect.
     pub cpus: Option<u32>,
-    /// Size of the private `/tmp`, in bytes. It counts as memory.
+    /// The size of the private `/tmp`, in bytes. It counts as memory.
     pub tmp_bytes: u64,
     /// The largest file that the program can write, in bytes.
     pub file_bytes: u64,
-    /// Open descriptors of each process.
+    /// The open descriptors of each process.
     pub open_files: u32,
-    /// Processor time of each process, rounded up to whole seconds;
-    /// `Duration::MAX` for a service.
+    /// The processor time of each process, rounded up to whole seconds. `Duration::MAX` for a
+    /// service.
     pub cpu: Duration,
 }
 
 impl RunLimits {
-    /// The limits of a program that its owner ends: no limit of time, the
-    /// others as for one call.
+    /// Returns the limits of a service that its owner ends: no time limits, the others as for one
+    /// call.
     #[must_use]
     pub fn service() -> Self {
         Self { wall: None, cpu: Duration::MAX, ..Self::default() }
@@ -189,7 +186,7 @@ impl RunLimits {
 }
 
 impl Default for RunLimits {
-    /// The limits of one `exec` call.
+    /// Returns the limits of one `exec` call.
     fn default() -> Self {
         Self {
             wall: Some(Duration::from_secs(120)),
@@ -204,13 +201,13 @@ impl Default for RunLimits {
     }
 }
 
-/// How much of each output stream is kept. What is beyond is cut out of the
-/// middle, since both the beginning and the end of an output tell most.
+/// The limits on captured output for each stream. The middle is cut out, since the beginning and
+/// the end tell most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capture {
-    /// Bytes kept of the standard output.
+    /// The bytes kept of standard output.
     pub stdout_bytes_max: usize,
-    /// Bytes kept of the standard error.
+    /// The bytes kept of standard error.
     pub stderr_bytes_max: usize,
 }
 
@@ -230,7 +227,7 @@ pub enum Defence {
     Files,
     /// A process namespace with its own `/proc`.
     Processes,
-    /// A network namespace without any way out.
+    /// A network namespace without a connection to the outside.
     Network,
     /// A namespace for System V IPC and message queues.
     Ipc,
@@ -240,9 +237,9 @@ pub enum Defence {
     Landlock,
     /// A list of permitted system calls.
     Seccomp,
-    /// Capabilities given up before the program starts.
+    /// Gives up capabilities before the program starts.
     Capabilities,
-    /// Capabilities that executing a file could give back.
+    /// Gives up capabilities that executing a file could restore.
     BoundingSet,
     /// No privilege from set-user-id files or file capabilities.
     NoNewPrivileges,
@@ -286,8 +283,8 @@ impl Defence {
     ];
 }
 
-/// The layers that are on. All of them, unless a drill takes some away to
-/// show which of them stops an attempt.
+/// The layers that are on: all of them, unless a drill switches some off to show which of them stops an
+/// attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Defences {
     /// A bit for each layer that is off.
@@ -295,7 +292,7 @@ pub struct Defences {
 }
 
 impl Defences {
-    /// Whether this layer is on.
+    /// Returns true if this layer is on.
     #[must_use]
     pub const fn has(self, defence: Defence) -> bool {
         self.off & (1 << defence as u8) == 0

@@ -1,7 +1,7 @@
-//! A terminal inside of a session: an operator's own hands in a sandbox.
+//! An interactive terminal in a session, for an operator.
 //!
-//! The program gets a terminal of its own; what is typed and shown goes through this
-//! process, so it can neither type into the operator's terminal nor change it.
+//! The program gets a terminal of its own. Input and output go through this process, so the
+//! program can neither type into the operator's terminal nor change it.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
@@ -13,54 +13,55 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::pty::{Winsize, openpty};
 use nix::sys::termios::{SetArg, Termios, cfmakeraw, tcgetattr, tcsetattr};
 
-use crate::launch::{LaunchError, channels};
+use crate::launch::{LaunchError, channel_error};
 use crate::outcome::ExitStatus;
 use crate::process::await_any;
 use crate::session::Session;
 use crate::spec::SessionProgram;
 
-/// How often it is looked whether the program has ended or the window has another size.
+/// The interval at which the end of the program and the window size are checked.
 const LOOK: Duration = Duration::from_millis(100);
-/// What a terminal takes for the end of the input.
+/// The end-of-input character of a terminal.
 const END: &[u8] = &[4];
-/// What Ctrl-C types.
+/// The byte that Ctrl-C types.
 const INTERRUPT: u8 = 3;
-/// How much is read after the program's end.
+/// The most reads after the program's end.
 const REST_READS_MAX: usize = 64;
 
-/// Runs a program at a terminal, with these for its keyboard and its screen, until it ends.
+/// Runs a program at a terminal with this keyboard and screen until it ends.
 ///
 /// # Errors
-///
-/// When it cannot be started, or no terminal can be had.
+/// Fails if the program cannot be started, or no terminal is available.
 pub fn converse(
     session: &Session,
     task: &SessionProgram,
     mut keyboard: File,
     mut screen: File,
 ) -> Result<ExitStatus, LaunchError> {
-    let mut size = size_of(&keyboard);
-    let terminal = openpty(size.as_ref(), None).map_err(channels)?;
+    let mut size = window_size(&keyboard);
+    let terminal = openpty(size.as_ref(), None).map_err(channel_error)?;
     let mut ours = File::from(terminal.master);
     let running = session.run_at(task, &terminal.slave)?;
     drop(terminal.slave);
     let typed_at = keyboard.try_clone().map_err(LaunchError::Follow)?;
     let raw = RawTerminal::make(&typed_at);
-    // Neither side may wait for the other: what is typed waits here until it is taken.
-    fcntl(&ours, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).map_err(channels)?;
-    let (mut typing, mut is_there) = (true, true);
+    // Neither side may wait for the other: typed input waits here until it is accepted.
+    fcntl(&ours, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).map_err(channel_error)?;
+    let mut typing = true;
+    let mut is_there = true;
     let mut waiting: Vec<u8> = Vec::new();
     let mut piece = vec![0; 16 << 10];
     while !running.is_over() {
         if !is_there && !typing {
-            await_any([], Some(LOOK)).map_err(channels)?;
+            await_any([], Some(LOOK)).map_err(channel_error)?;
             continue;
         }
         let screened = if is_there { ours.as_fd() } else { keyboard.as_fd() };
         let told = if typing && waiting.is_empty() { keyboard.as_fd() } else { screened };
-        let ready = await_any([screened, told], Some(LOOK)).map_err(channels)?;
+        let ready = await_any([screened, told], Some(LOOK)).map_err(channel_error)?;
         if is_there && ready[0] {
-            is_there = show(&mut ours, &mut screen, &mut piece).map_err(LaunchError::Follow)?;
+            is_there =
+                copy_output(&mut ours, &mut screen, &mut piece).map_err(LaunchError::Follow)?;
         }
         if typing && waiting.is_empty() && ready[1] {
             let count = keyboard.read(&mut piece).map_err(LaunchError::Follow)?;
@@ -68,12 +69,12 @@ pub fn converse(
             waiting.extend_from_slice(if typing { &piece[..count] } else { END });
         }
         match is_there {
-            true => pass_on(&mut ours, &mut waiting).map_err(LaunchError::Follow)?,
-            // A program that has let go of its terminal hears no key any more.
+            true => write_input(&mut ours, &mut waiting).map_err(LaunchError::Follow)?,
+            // A program that has closed its terminal receives no keys.
             false if waiting.contains(&INTERRUPT) => running.kill(),
             false => waiting.clear(),
         }
-        if let (Some(now), true) = (size_of(&keyboard), raw.is_some())
+        if let (Some(now), true) = (window_size(&keyboard), raw.is_some())
             && size != Some(now)
         {
             size = Some(now);
@@ -83,28 +84,28 @@ pub fn converse(
     let outcome = running.wait()?;
     let mut reads = 0..REST_READS_MAX;
     while reads.next().is_some()
-        && await_any([ours.as_fd()], Some(Duration::ZERO)).map_err(channels)?[0]
-        && show(&mut ours, &mut screen, &mut piece).map_err(LaunchError::Follow)?
+        && await_any([ours.as_fd()], Some(Duration::ZERO)).map_err(channel_error)?[0]
+        && copy_output(&mut ours, &mut screen, &mut piece).map_err(LaunchError::Follow)?
     {}
     Ok(outcome.status)
 }
 
-/// Types what waits, as far as it is taken.
-fn pass_on(ours: &mut File, waiting: &mut Vec<u8>) -> io::Result<()> {
+/// Types the waiting input, as far as it is accepted.
+fn write_input(ours: &mut File, waiting: &mut Vec<u8>) -> io::Result<()> {
     match ours.write(waiting) {
         _ if waiting.is_empty() => {}
         Ok(count) => drop(waiting.drain(..count)),
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
         Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-        // Nobody is there any more, as is found out by reading.
+        // The other side is closed. Reading detects that.
         Err(error) if error.raw_os_error() == Some(Errno::EIO as i32) => waiting.clear(),
         Err(error) => return Err(error),
     }
     Ok(())
 }
 
-/// Shows what was written, once; says whether there may be more.
-fn show(ours: &mut File, screen: &mut File, piece: &mut [u8]) -> io::Result<bool> {
+/// Shows the program's output once. Returns true if there may be more.
+fn copy_output(ours: &mut File, screen: &mut File, piece: &mut [u8]) -> io::Result<bool> {
     match ours.read(piece) {
         Ok(0) => Ok(false),
         Ok(count) => {
@@ -112,7 +113,7 @@ fn show(ours: &mut File, screen: &mut File, piece: &mut [u8]) -> io::Result<bool
             screen.flush()?;
             Ok(true)
         }
-        // So a terminal says that nobody is there any more.
+        // A terminal reports a closed other side this way.
         Err(error) if error.raw_os_error() == Some(Errno::EIO as i32) => Ok(false),
         Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(true),
@@ -120,13 +121,14 @@ fn show(ours: &mut File, screen: &mut File, piece: &mut [u8]) -> io::Result<bool
     }
 }
 
-/// Columns of the window of a terminal; nothing of what is no terminal, or has no window.
-pub fn columns_of(terminal: impl AsFd) -> Option<usize> {
-    size_of(terminal).map(|size| usize::from(size.ws_col)).filter(|&columns| columns > 0)
+/// Returns the width of a terminal's window in columns, or `None` if it is not a terminal or has
+/// no window.
+pub fn terminal_columns(terminal: impl AsFd) -> Option<usize> {
+    window_size(terminal).map(|size| usize::from(size.ws_col)).filter(|&columns| columns > 0)
 }
 
-/// The size of a terminal's window; none of what is no terminal.
-fn size_of(terminal: impl AsFd) -> Option<Winsize> {
+/// Returns the window size of a terminal, or `None` if it is not a terminal.
+fn window_size(terminal: impl AsFd) -> Option<Winsize> {
     let mut size = Winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
     let terminal = terminal.as_fd().as_raw_fd();
     // SAFETY: the descriptor is open, and the structure is the one that the call fills.
@@ -137,20 +139,20 @@ fn size_of(terminal: impl AsFd) -> Option<Winsize> {
 fn resize(ours: &File, size: Winsize) {
     // SAFETY: the descriptor is open, and the structure is the one that the call reads.
     let answer = unsafe { libc::ioctl(ours.as_raw_fd(), libc::TIOCSWINSZ, &raw const size) };
-    // silent-ok: a wrong size is ugly and no more.
+    // silent-ok: a wrong size is only ugly.
     let _ = Errno::result(answer);
 }
 
-/// A terminal that passes every key on as it is; as it was again when this is dropped.
+/// A terminal in raw mode. Dropping it restores the previous mode.
 struct RawTerminal<'a> {
     terminal: &'a File,
     before: Termios,
 }
 
 impl<'a> RawTerminal<'a> {
-    /// None of what is no terminal.
+    /// Switches to raw mode. Returns `None` if it is not a terminal.
     fn make(terminal: &'a File) -> Option<RawTerminal<'a>> {
-        // silent-ok: what is no terminal has no such state.
+        // silent-ok: without a terminal there is no mode.
         let before = tcgetattr(terminal).ok()?;
         let mut raw = before.clone();
         cfmakeraw(&mut raw);

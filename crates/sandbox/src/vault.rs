@@ -1,9 +1,8 @@
-//! What a process of ours that holds a key needs of the kernel.
+//! Kernel protection for our processes that hold a key.
 //!
-//! A page that never reaches the disk, and a list of system calls without
-//! network and programs. Only the key's own page is locked: all of the process
-//! would not fit into the limit that most users have. Must never be used for
-//! programs of others; those run behind [`crate::Launcher`].
+//! It provides a page that never reaches the disk, and a system call filter without network and
+//! programs. Only the key's own page is locked: the whole process would exceed the limit of most
+//! users. It must never be used for other programs, which run behind [`crate::Launcher`].
 
 use std::collections::BTreeMap;
 use std::io;
@@ -23,7 +22,7 @@ use zeroize::Zeroize as _;
 /// A protection of a key that the kernel refused.
 #[derive(Debug, Error, Classified)]
 pub enum VaultError {
-    /// No page that stays in memory.
+    /// No page can be locked in memory.
     #[error("cannot lock a page of memory for a key")]
     #[class(Internal, hint = "Allow locked memory of 8 pages or more, see `ulimit -l`.")]
     Lock(#[source] io::Error),
@@ -33,8 +32,8 @@ pub enum VaultError {
     Confine(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
-/// Bytes in pages of their own: never swapped out, in no core image, zero in a
-/// forked child, wiped when dropped.
+/// Bytes in pages of their own: never swapped out, not in core dumps, zero in a forked child,
+/// wiped when dropped.
 #[derive(Debug)]
 pub struct LockedBytes<const N: usize>(NonNull<[u8; N]>);
 
@@ -45,24 +44,23 @@ unsafe impl<const N: usize> Send for LockedBytes<N> {}
 unsafe impl<const N: usize> Sync for LockedBytes<N> {}
 
 impl<const N: usize> LockedBytes<N> {
-    /// Zeros.
+    /// Allocates zeroed bytes.
     ///
     /// # Errors
-    ///
-    /// When no memory can be had or locked.
+    /// Fails if no memory can be allocated or locked.
     pub fn zeroed() -> Result<Self, VaultError> {
         let failed = |errno: Errno| VaultError::Lock(errno.into());
         let length = NonZeroUsize::new(N).ok_or_else(|| failed(Errno::EINVAL))?;
         let access = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
-        // SAFETY: a new private mapping at an address of the kernel's choice
-        // touches nothing that exists.
+        // SAFETY: a new private mapping at an address of the kernel's choice touches nothing that
+        // exists.
         let start = unsafe { mmap_anonymous(None, length, access, MapFlags::MAP_PRIVATE) };
-        // Owned from here on, so that a refusal below gives it back. The kernel
-        // aligns mappings to pages and fills them with zeros, a valid value.
+        // Owned from here on, so that an error below frees it. The kernel aligns mappings to
+        // pages and fills them with zeros, a valid value.
         let bytes = Self(start.map_err(failed)?.cast());
         let start = bytes.0.cast();
-        // SAFETY: the range is the mapping made above, and neither call changes
-        // what this process reads there.
+        // SAFETY: the range is the mapping made above, and neither call changes what this process
+        // reads there.
         unsafe {
             mlock(start, N).map_err(failed)?;
             madvise(start, N, MmapAdvise::MADV_DONTDUMP).map_err(failed)?;
@@ -71,14 +69,14 @@ impl<const N: usize> LockedBytes<N> {
         Ok(bytes)
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     #[must_use]
     pub const fn get(&self) -> &[u8; N] {
         // SAFETY: the mapping holds N initialised bytes for as long as `self`.
         unsafe { self.0.as_ref() }
     }
 
-    /// The bytes, to be filled in.
+    /// Returns the bytes for writing.
     #[must_use]
     pub const fn get_mut(&mut self) -> &mut [u8; N] {
         // SAFETY: as above, and `self` is borrowed for writing.
@@ -91,19 +89,17 @@ impl<const N: usize> Drop for LockedBytes<N> {
         self.get_mut().zeroize();
         // SAFETY: the mapping is ours and nobody can borrow it any more.
         let unmapped = unsafe { munmap(self.0.cast(), N) };
-        // silent-ok: what stays mapped holds zeros.
+        // silent-ok: a page that stays mapped contains only zeros.
         unmapped.ok();
     }
 }
 
-/// Leaves this process, in all its threads and for good, only the system calls
-/// of one that answers on sockets that it has and keeps files: no new socket,
-/// no connection, no program, no child, no further thread, no hand on other
-/// processes. Sets `no_new_privs`. What is refused fails with `EPERM`.
+/// Confines this process permanently, in all its threads, to system calls for serving its open
+/// sockets and files. It cannot open sockets, connect, start programs, children or threads, or
+/// affect other processes. Sets `no_new_privs`. Refused calls fail with `EPERM`.
 ///
 /// # Errors
-///
-/// When the kernel has no such filters.
+/// Fails if the kernel has no such filters.
 pub fn confine_key_holder() -> Result<(), VaultError> {
     let program = filter().map_err(|error| VaultError::Confine(error.into()))?;
     seccompiler::apply_filter_all_threads(&program)
@@ -112,7 +108,7 @@ pub fn confine_key_holder() -> Result<(), VaultError> {
 
 fn filter() -> Result<BpfProgram, seccompiler::BackendError> {
     let mut rules: BTreeMap<_, _> = PERMITTED.iter().map(|call| (*call, Vec::new())).collect();
-    // A process may end itself, by a panic or in a drill, and nobody else.
+    // A process may end only itself, by a panic or in a drill.
     let own = u64::from(std::process::id());
     for call in [libc::SYS_kill, libc::SYS_tgkill] {
         let itself = SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, own)?;
@@ -123,7 +119,7 @@ fn filter() -> Result<BpfProgram, seccompiler::BackendError> {
     SeccompFilter::new(rules, refuse, SeccompAction::Allow, architecture)?.try_into()
 }
 
-/// What the standard library, the allocator and SQLite ask of the kernel.
+/// The system calls of the standard library, the allocator and SQLite.
 #[rustfmt::skip]
 const PERMITTED: &[i64] = &[
     libc::SYS_accept4, libc::SYS_brk, libc::SYS_clock_gettime, libc::SYS_clock_nanosleep,

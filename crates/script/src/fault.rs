@@ -1,11 +1,10 @@
-//! A crash on demand: the process kills itself at the n-th arrival at a point; or
-//! it is slow there, as on a bad disk.
+//! Crashes on demand: the process kills itself at the n-th arrival at a fault point, or waits
+//! there as on a slow disk.
 //!
-//! Only a home that was made for it takes part: [`mark_home`] puts a marker
-//! into a home at its creation, and [`ArmedFaults::arm`] refuses every other. A crash
-//! comes once: a process that is started again on the same home reads from
-//! [`FIRED`] that it has already happened. Nothing here may ever mark a home
-//! that already holds something.
+//! Only a home that was created for rehearsal takes part: [`mark_home`] puts a marker into a new
+//! home, and [`ArmedFaults::arm`] refuses every other. A crash happens once: a process that is
+//! restarted on the same home reads from [`FIRED`] that it has happened. Code here may never mark
+//! a home that already contains something.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -18,39 +17,39 @@ use std::time::Duration;
 use automaton_core::error::Classified;
 use automaton_core::faults::{FaultPoint, Faults, UnknownFaultPoint};
 
-/// The file that makes a home one for rehearsal.
+/// The file that marks a home for rehearsal.
 pub const MARKER: &str = ".rehearsal";
 
 /// The file of a home that lists every arrival at a fault point, one a line.
 pub const ARRIVALS: &str = ".rehearsal-arrivals";
 
-/// The file of a home that says that its crash has happened.
+/// The file of a home that shows that its crash has happened.
 pub const FIRED: &str = ".rehearsal-fired";
 
 /// A rehearsal that cannot be set up.
 #[derive(Debug, thiserror::Error, Classified)]
 pub enum FaultError {
-    /// A fault was armed on a home that was not made for it.
+    /// A fault was armed on a home that is not marked for rehearsal.
     #[error("'{home}' was not made for rehearsal, so no crash is rehearsed on it")]
     #[class(Denied, hint = "Rehearse on a home of its own, made by the test harness.")]
     Unmarked {
         /// The home.
         home: PathBuf,
     },
-    /// A home that already holds something was to be marked.
+    /// A home to be marked already contains something.
     #[error("'{home}' is not empty, so it cannot become a home for rehearsal")]
     #[class(Denied, hint = "Rehearse on a home of its own, made by the test harness.")]
     NotEmpty {
         /// The home.
         home: PathBuf,
     },
-    /// The home could not be made or marked.
+    /// The home could not be created or marked.
     #[error("cannot make '{path}' for rehearsal")]
     #[class(Internal)]
     Mark {
         /// The file or directory.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// A record of the rehearsal could not be read or opened.
@@ -59,15 +58,15 @@ pub enum FaultError {
     Record {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-/// Makes a home for rehearsal. The directory must not exist or be empty.
+/// Creates a home for rehearsal. The directory must be missing or empty.
 ///
 /// # Errors
-/// The home holds something already, or cannot be made.
+/// Fails if the home is not empty or cannot be created.
 pub fn mark_home(home: &Path) -> Result<(), FaultError> {
     let failed = |source| FaultError::Mark { path: home.to_owned(), source };
     fs::create_dir_all(home).map_err(failed)?;
@@ -79,13 +78,13 @@ pub fn mark_home(home: &Path) -> Result<(), FaultError> {
     fs::write(&marker, sentence).map_err(|source| FaultError::Mark { path: marker, source })
 }
 
-/// Whether a home was made for rehearsal. A marker that is a link does not count.
+/// Returns true if a home is marked for rehearsal. A marker that is a link does not count.
 #[must_use]
 pub fn is_marked(home: &Path) -> bool {
     home.join(MARKER).symlink_metadata().is_ok_and(|found| found.is_file())
 }
 
-/// The arrivals recorded in a home, in order; empty when there is no record.
+/// Returns the arrivals recorded in a home, in order. Empty if there is no record.
 #[must_use]
 pub fn arrivals(home: &Path) -> Vec<FaultPoint> {
     let text = fs::read_to_string(home.join(ARRIVALS)).unwrap_or_default();
@@ -93,35 +92,34 @@ pub fn arrivals(home: &Path) -> Vec<FaultPoint> {
     text.lines().filter_map(|line| line.parse().ok()).collect()
 }
 
-/// What happens at a point. Written `POINT` or `POINT:N` for a crash, `POINT+Nms` for
-/// a wait.
+/// A fault at a point. Written `POINT` or `POINT:N` for a crash, `POINT+Nms` for a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FaultSpec {
-    /// Where.
+    /// The point.
     pub point: FaultPoint,
-    /// What.
+    /// The action.
     pub act: FaultAction,
 }
 
-/// What is rehearsed.
+/// The action at a fault point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FaultAction {
-    /// The process dies at this arrival, counted from 1 over all processes of the home.
+    /// Kills the process at this arrival, counted from 1 over all processes of the home.
     Die(NonZeroU32),
-    /// Every arrival takes so long.
+    /// Waits this long at every arrival.
     Wait(Duration),
 }
 
-/// A text is no [`FaultSpec`].
+/// A text is not a valid [`FaultSpec`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FaultSpecError {
     /// There is no such point.
     #[error(transparent)]
     Point(#[from] UnknownFaultPoint),
-    /// What follows the colon counts nothing.
+    /// The text after the colon is not a count.
     #[error("'{0}' is no number of arrivals (1 to 4294967295)")]
     Arrival(String),
-    /// What follows the plus is no time.
+    /// The text after the plus is not a duration.
     #[error("'{0}' is no time such as 200ms (at most 65535ms)")]
     Wait(String),
 }
@@ -131,7 +129,7 @@ impl FromStr for FaultSpec {
 
     fn from_str(text: &str) -> Result<Self, FaultSpecError> {
         if let Some((point, wait)) = text.split_once('+') {
-            // silent-ok: why it is no number is said by its text.
+            // silent-ok: the error contains the text.
             let millis = wait.strip_suffix("ms").and_then(|digits| digits.parse::<u16>().ok());
             let millis =
                 millis.ok_or_else(|| FaultSpecError::Wait(wait.chars().take(40).collect()))?;
@@ -145,7 +143,7 @@ impl FromStr for FaultSpec {
     }
 }
 
-/// Faults that are armed: the process dies at the arrival that was chosen.
+/// An armed fault: the process dies at the chosen arrival.
 #[derive(Debug)]
 pub struct ArmedFaults {
     charge: FaultSpec,
@@ -154,7 +152,7 @@ pub struct ArmedFaults {
     kill: fn(),
 }
 
-/// The arrivals at the chosen point so far, and the file that lists all.
+/// The number of arrivals at the chosen point, and the file that lists all.
 #[derive(Debug)]
 struct FaultLog {
     arrived: u32,
@@ -162,11 +160,11 @@ struct FaultLog {
 }
 
 impl ArmedFaults {
-    /// Arms a charge on a home made for rehearsal. `kill` must end the process
-    /// at once, without unwinding and without running destructors.
+    /// Arms a fault on a home for rehearsal. `kill` must end the process at once, without
+    /// unwinding and without running destructors.
     ///
     /// # Errors
-    /// The home was not made for rehearsal, or its record cannot be opened.
+    /// Fails if the home is not marked for rehearsal, or its record cannot be opened.
     pub fn arm(charge: FaultSpec, home: &Path, kill: fn()) -> Result<Self, FaultError> {
         if !is_marked(home) {
             return Err(FaultError::Unmarked { home: home.to_owned() });
@@ -183,9 +181,9 @@ impl ArmedFaults {
 
 impl Faults for ArmedFaults {
     fn reach(&self, point: FaultPoint) {
-        // A poisoned lock still holds a number and a file: nothing can be half done.
+        // A poisoned lock still holds a valid number and file.
         let mut record = self.record.lock().unwrap_or_else(PoisonError::into_inner);
-        // silent-ok: a full disk must not change what the rehearsed code does.
+        // silent-ok: a full disk must not change the behaviour of the rehearsed code.
         drop(record.file.write_all(format!("{point}\n").as_bytes()));
         if point != self.charge.point {
             return;
@@ -202,8 +200,8 @@ impl Faults for ArmedFaults {
         if record.arrived != arrival.get() || self.fired.exists() {
             return;
         }
-        // Without the note the next process would die here too, and the one
-        // after it, so a crash that cannot be noted does not come.
+        // Without this record every next process would die here too. So a crash that cannot be
+        // recorded does not happen.
         if fs::write(&self.fired, format!("{point}\n")).is_ok() {
             (self.kill)();
         }

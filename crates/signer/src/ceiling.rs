@@ -1,7 +1,7 @@
-//! Pure: what may be spent, and whether a payment still fits.
+//! Pure: spending ceilings, the totals counted against them, and the check that a payment fits.
 //!
-//! Amounts of all assets are added up at face value: whoever could pay in a second
-//! token would otherwise have every ceiling twice.
+//! Payments in all assets are added up at face value. Otherwise a second token would double every
+//! ceiling.
 
 use alloy_primitives::{Address, B256};
 use automaton_core::money::MicroUsdc;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{SignerRefusal, SignerRefusalCode};
 
-/// The ceilings. A payment must fit under each of them.
+/// Spending ceilings. A payment must fit under each of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SigningLimits {
@@ -24,11 +24,11 @@ pub struct SigningLimits {
     pub per_payee: MicroUsdc,
     /// The sum of all payments that may ever be signed.
     pub lifetime: MicroUsdc,
-    /// How many payments there may ever be.
+    /// The number of payments that may ever be signed.
     pub payments_max: u64,
 }
 
-/// Other ceilings. Those that are not named stay as they are.
+/// Changes to the ceilings. A ceiling that is `None` stays as it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SigningLimitsChange {
@@ -46,7 +46,7 @@ pub struct SigningLimitsChange {
     pub payments_max: Option<u64>,
 }
 
-/// What was signed so far.
+/// Totals of the payments signed so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SpendingTotals {
@@ -54,7 +54,7 @@ pub struct SpendingTotals {
     pub hour: MicroUsdc,
     /// The sum of the last 24 hours.
     pub day: MicroUsdc,
-    /// The sum of the last 24 hours to the payee in question, or to the one who
+    /// The sum of the last 24 hours to one payee: the payee in question, or else the payee that
     /// got most.
     pub payee: MicroUsdc,
     /// The sum of all payments that were ever signed.
@@ -63,46 +63,47 @@ pub struct SpendingTotals {
     pub payments: u64,
 }
 
-/// The rules that hold, and what counts towards the ceilings now.
+/// The rules in force, and the totals counted against the ceilings now.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SignerStatus {
-    /// The wallet's address; unknown before it was first unlocked.
+    /// The wallet's address. `None` until the wallet is unlocked for the first time.
     pub wallet: Option<Address>,
     /// The ceilings.
     pub limits: SigningLimits,
-    /// What was signed.
+    /// The totals of the payments signed so far.
     pub spent: SpendingTotals,
-    /// The time in which windows are measured; only differences mean something.
+    /// The window clock's time. Only differences between two readings mean anything.
     pub window: Timestamp,
-    /// Who may raise a ceiling by a signed message.
+    /// The address whose signed message may raise a ceiling.
     pub creator: Option<Address>,
-    /// The serial that the next such message has to name.
+    /// The serial that the next such message must contain.
     pub serial: u64,
-    /// SHA-256 over all rules in their canonical form: ceilings, creator, and what
-    /// may be signed for.
+    /// SHA-256 over all rules in canonical form: ceilings, creator and permits.
     pub rules: B256,
-    /// What may be signed for, a line each.
+    /// The permits, one line each.
     pub permits: Vec<String>,
-    /// What the last start asked for beyond that, by which it was refused.
+    /// The permits that the last start asked for and the creator has not accepted. That start was
+    /// refused.
     pub asked_for: Vec<String>,
-    /// The hash by which it is accepted.
+    /// The hash with which the creator accepts `asked_for`.
     pub asked: Option<B256>,
 }
 
 impl SignerStatus {
-    /// Returns the refusal of one more payment to a payee that has got nothing yet, if the
-    /// ceilings refuse it. A payee that has got something may reach its own ceiling before.
+    /// Returns the refusal of one more payment of `amount` to a payee that has received nothing
+    /// yet, if a ceiling refuses it. A payee that has already received payments may reach its own
+    /// ceiling earlier.
     #[must_use]
-    pub fn refusal_of(&self, amount: MicroUsdc) -> Option<SignerRefusal> {
+    pub fn refusal_for(&self, amount: MicroUsdc) -> Option<SignerRefusal> {
         let spent = SpendingTotals { payee: MicroUsdc::new(0), ..self.spent };
         self.limits.permit(spent, amount).err()
     }
 }
 
 impl SigningLimitsChange {
-    /// What the ceilings become.
-    pub(crate) fn of(&self, now: SigningLimits) -> SigningLimits {
+    /// Returns `now` with these changes applied.
+    pub(crate) fn applied_to(&self, now: SigningLimits) -> SigningLimits {
         SigningLimits {
             per_payment: self.per_payment.unwrap_or(now.per_payment),
             per_hour: self.per_hour.unwrap_or(now.per_hour),
@@ -113,10 +114,10 @@ impl SigningLimitsChange {
         }
     }
 
-    /// Whether one of the ceilings becomes higher, which only the creator may do.
+    /// Returns true if at least one ceiling becomes higher. Only the creator may do that.
     #[must_use]
     pub fn raises(&self, now: SigningLimits) -> bool {
-        let then = self.of(now);
+        let then = self.applied_to(now);
         then.per_payment > now.per_payment
             || then.per_hour > now.per_hour
             || then.per_day > now.per_day
@@ -127,11 +128,11 @@ impl SigningLimitsChange {
 }
 
 impl SigningLimits {
-    /// Whether one more payment fits.
+    /// Checks that one more payment fits under every ceiling.
     ///
     /// # Errors
-    /// A refusal that names the amount, the sum before it and the ceiling; of more
-    /// than one, that which holds longest.
+    /// Returns a refusal with the amount, the sum before it and the ceiling. If several ceilings
+    /// refuse, the one that holds longest is named.
     pub(crate) fn permit(
         &self,
         spent: SpendingTotals,
@@ -265,7 +266,7 @@ mod tests {
             payments_max: Some(4),
         };
         assert!(!same.raises(limits()));
-        let lowered = same.of(limits());
+        let lowered = same.applied_to(limits());
         assert_eq!(
             (lowered.per_hour, lowered.per_payee, lowered.payments_max),
             (usdc(0), usdc(1), 4)

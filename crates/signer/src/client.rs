@@ -1,8 +1,7 @@
-//! The agent's side: asks the signer over a connected socket, one request at a
-//! time.
+//! The agent's client of the signer: one request at a time over a connected socket.
 //!
-//! Blocking. After [`SignerConnectionError::Gone`] the client is of no more use, since a
-//! late reply would answer the wrong question. It must never be given a key.
+//! Calls block. After [`SignerConnectionError::Gone`] the client must be dropped, since a late
+//! reply would be taken for the reply to the next request. The client must never be given a key.
 
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -22,16 +21,16 @@ use crate::payload::{
 };
 use crate::protocol::{LineStream, SignerRequest, SignerResponse, VERSION};
 
-/// How long a reply may take: a commit to a slow disk, many times over.
+/// The timeout of a reply. Committing to a slow disk takes far less.
 const REPLY_MAX: Duration = Duration::from_secs(30);
 
 /// The signer gave no signature.
 #[derive(Debug, thiserror::Error, Classified)]
 pub enum SignerConnectionError {
-    /// A rule or a ceiling refused; asking again is of no use.
+    /// A rule or a ceiling refused. A retry is refused too.
     #[error(transparent)]
     Refused(#[from] SignerRefusal),
-    /// The intent was signed before, with other content.
+    /// The intent was signed before with other content.
     #[error("the signer has a conflict: {}", .0.reason)]
     #[class(kind = _0.kind())]
     Conflict(SignerRefusal),
@@ -39,15 +38,15 @@ pub enum SignerConnectionError {
     #[error("the signer is locked: {reason}")]
     #[class(kind = *kind, hint = hint.clone())]
     Locked {
-        /// Why.
+        /// The reason.
         reason: String,
-        /// Who has to act.
+        /// The error class, which says who has to act.
         kind: ErrorClass,
         /// The remedy.
         hint: Option<String>,
     },
-    /// The signer hung up, was silent for too long, or said something else. Whether
-    /// it signed is unknown; ask again with the same intent.
+    /// The signer hung up, timed out or sent an unexpected reply. It may have signed or not:
+    /// retry with the same intent.
     #[error("the signer is gone")]
     #[class(Transient)]
     Gone(#[from] io::Error),
@@ -60,10 +59,11 @@ pub struct SignerConnection {
 }
 
 impl SignerConnection {
-    /// Waits until the signer is unlocked, as long as that takes.
+    /// Connects and waits without a timeout until the signer is unlocked.
     ///
     /// # Errors
-    /// `Locked` when it cannot be, `Gone` when it ended or speaks another version.
+    /// Returns `Locked` if the signer cannot be unlocked, and `Gone` if it ended or speaks
+    /// another version.
     pub fn connect(stream: UnixStream) -> Result<Self, SignerConnectionError> {
         stream.set_read_timeout(None)?;
         let settings = stream.try_clone()?;
@@ -73,13 +73,13 @@ impl SignerConnection {
         Ok(Self { lines, address })
     }
 
-    /// The wallet's address.
+    /// Returns the wallet's address.
     #[must_use]
     pub const fn address(&self) -> Address {
         self.address
     }
 
-    /// A signed payment. The same intent gets the same bytes, and counts once.
+    /// Signs a payment. The same intent gets the same bytes and counts once.
     ///
     /// # Errors
     /// See [`SignerConnectionError`].
@@ -93,7 +93,7 @@ impl SignerConnection {
         }
     }
 
-    /// The text of a sign-in and its signature.
+    /// Signs a sign-in. Returns its text and the signature.
     ///
     /// # Errors
     /// See [`SignerConnectionError`].
@@ -107,7 +107,7 @@ impl SignerConnection {
         }
     }
 
-    /// The hash of a registration and its signature.
+    /// Signs a registration. Returns its hash and the signature.
     ///
     /// # Errors
     /// See [`SignerConnectionError`].
@@ -121,7 +121,7 @@ impl SignerConnection {
         }
     }
 
-    /// The signature of a message over a relay.
+    /// Signs a message for a relay.
     ///
     /// # Errors
     /// See [`SignerConnectionError`].
@@ -129,7 +129,7 @@ impl SignerConnection {
         self.signature(&SignerRequest::RelaySend(message.clone()))
     }
 
-    /// The signature by which a relay shows one's messages, or how many there are.
+    /// Signs a request to read this wallet's messages, or their number, from a relay.
     ///
     /// # Errors
     /// See [`SignerConnectionError`].
@@ -137,7 +137,7 @@ impl SignerConnection {
         self.signature(&SignerRequest::RelayRead { at })
     }
 
-    /// The signature that the wallet is an agent's.
+    /// Signs the consent to be an agent's wallet.
     ///
     /// # Errors
     /// See [`SignerConnectionError`].
@@ -148,7 +148,7 @@ impl SignerConnection {
         self.signature(&SignerRequest::AgentWallet(asked.clone()))
     }
 
-    /// The signature of the record's head.
+    /// Signs the head of the audit log.
     ///
     /// # Errors
     /// See [`SignerConnectionError`].
@@ -156,8 +156,8 @@ impl SignerConnection {
         self.signature(&SignerRequest::AuditHead(head.clone()))
     }
 
-    /// A signed transaction. The same intent keeps its nonce, and gets the same bytes
-    /// unless it offers more for gas.
+    /// Signs a transaction. The same intent keeps its nonce. It gets the same bytes unless the
+    /// call raises the gas price.
     ///
     /// # Errors
     /// See [`SignerConnectionError`].
@@ -171,7 +171,7 @@ impl SignerConnection {
         }
     }
 
-    /// The ceilings, and what counts towards them.
+    /// Returns the ceilings and the totals counted against them.
     ///
     /// # Errors
     /// See [`SignerConnectionError`].
@@ -195,7 +195,7 @@ impl SignerConnection {
     }
 }
 
-/// Reads the hello.
+/// Reads the signer's hello. Returns the stream and the wallet's address.
 pub(crate) fn greet(
     stream: UnixStream,
 ) -> Result<(LineStream<UnixStream>, Address), SignerConnectionError> {
@@ -206,7 +206,7 @@ pub(crate) fn greet(
     }
 }
 
-/// What a reply means that is not the wanted one.
+/// Converts a reply of an unexpected kind to an error.
 pub(crate) fn unexpected(reply: SignerResponse) -> SignerConnectionError {
     match reply {
         SignerResponse::Refused(refusal) if refusal.code == SignerRefusalCode::Conflict => {

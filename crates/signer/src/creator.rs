@@ -1,10 +1,10 @@
-//! The creator's hand: shows and sets what holds, over a socket of its own while
-//! a signer runs, in the ledger while none does.
+//! The creator's commands to the signer: show and change the rules.
 //!
-//! To show and to lower needs nothing but that socket. What gives the automaton
-//! more needs the passphrase, or a message that the creator's address signed. Wrong
-//! passphrases in a row are counted, and each makes the next wait longer. The key
-//! itself must never leave by this way: `automaton export-key` opens the keystore.
+//! They go over a socket of their own while a signer runs, and directly to the ledger while none
+//! runs. Showing rules and lowering ceilings need no proof. Giving the automaton more needs the
+//! passphrase or a message signed by the creator's address. Each wrong passphrase in a row makes
+//! the next wait longer. The key itself must never leave this way: `automaton export-key` opens
+//! the keystore.
 
 use std::fmt::Write as _;
 use std::io;
@@ -32,27 +32,27 @@ use crate::signer::Signer;
 /// The longest wait after wrong passphrases.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
-/// How long to rest when no connection can be taken, as when descriptors ran out.
+/// The pause after a failed `accept`, for example when no descriptor is free.
 const REST: Duration = Duration::from_millis(200);
 
 /// A connection of the creator's command to a running signer.
 pub struct CreatorConnection(LineStream<UnixStream>);
 
 impl CreatorConnection {
-    /// Connects to the signer that serves from this home.
+    /// Connects to the running signer of this home.
     ///
     /// # Errors
-    /// `Gone` when none does.
+    /// Returns `Gone` if no signer runs.
     pub fn connect(home: &SignerHome) -> Result<Self, SignerConnectionError> {
         let (lines, _) = greet(UnixStream::connect(home.creator_socket())?)?;
         Ok(Self(lines))
     }
 
-    /// Does what is asked, and tells what holds then.
+    /// Performs an action and returns the status after it.
     ///
     /// # Errors
-    /// `Refused` with [`SignerRefusalCode::Authority`] when that needs a proof, and otherwise when
-    /// the proof is wrong; after wrong ones the answer takes up to a minute.
+    /// Returns `Refused` with [`SignerRefusalCode::Authority`] if the action needs a proof, and
+    /// another refusal if the proof is wrong. After wrong proofs the reply takes up to a minute.
     pub fn ask(
         &mut self,
         ask: &CreatorAction,
@@ -66,12 +66,12 @@ impl CreatorConnection {
     }
 }
 
-/// The same where no signer runs: in its ledger, under its lock. The key stays
+/// Performs an action in the ledger while no signer runs, under the signer's lock. The key stays
 /// encrypted.
 ///
 /// # Errors
-/// As [`CreatorConnection::ask`], and when a signer runs after all, or its home cannot be used.
-pub fn ask_at_rest(
+/// As [`CreatorConnection::ask`]. Also fails if a signer runs or its home cannot be used.
+pub fn act_on_stopped_signer(
     home: &SignerHome,
     ask: &CreatorAction,
     proof: Option<&CreatorProof>,
@@ -79,25 +79,29 @@ pub fn ask_at_rest(
 ) -> Result<SignerStatus, SignerError> {
     let _guard = lock(&home.lock())?;
     let keystore = Keystore::read(&home.keystore())?;
-    let (wall, beginning) = (parts.clock.now(), ClockStart::now(&parts, None)?);
+    let wall = parts.clock.now();
+    let beginning = ClockStart::now(&parts, None)?;
     if let Some(CreatorProof::Passphrase(words)) = proof {
         keystore.check(words)?;
     }
     let mut journal = SignerLedger::open(&home.ledger(), parts.faults, beginning)?;
     if let Some(wallet) = keystore.address() {
-        journal.name_wallet(wallet)?;
+        journal.set_wallet(wallet)?;
     }
-    obey(&mut journal, ask, proof)?;
-    Ok(journal.standing(wall)?)
+    apply_action(&mut journal, ask, proof)?;
+    Ok(journal.status(wall)?)
 }
 
-/// Counts the ceilings of an hour and a day as used in a ledger that was restored from a
-/// backup, which knows nothing of what was signed since. Not where there is none, nor where
-/// all that it may sign for is on a `chain` that came back with it.
+/// Counts the ceilings of an hour and a day as used up, after a ledger was restored from a
+/// backup.
+///
+/// Such a ledger does not know the payments signed since the backup. Returns false and changes
+/// nothing if there is no ledger, or if every permit is for `chain`, which was restored with the
+/// ledger.
 ///
 /// # Errors
-/// When a signer runs, or its ledger cannot be written.
-pub fn take_ceilings_as_used(
+/// Fails if a signer runs or its ledger cannot be written.
+pub fn mark_ceilings_used(
     home: &SignerHome,
     chain: Option<u64>,
     parts: SignerDeps,
@@ -106,18 +110,19 @@ pub fn take_ceilings_as_used(
         return Ok(false);
     }
     let _guard = lock(&home.lock())?;
-    let (wall, beginning) = (parts.clock.now(), ClockStart::now(&parts, None)?);
+    let wall = parts.clock.now();
+    let beginning = ClockStart::now(&parts, None)?;
     let mut journal = SignerLedger::open(&home.ledger(), parts.faults, beginning)?;
-    if chain.is_some_and(|chain| journal.is_for(chain)) {
+    if chain.is_some_and(|chain| journal.permits_only_chain(chain)) {
         return Ok(false);
     }
-    journal.take_as_used(wall)?;
+    journal.mark_ceilings_used(wall)?;
     Ok(true)
 }
 
-/// The text that the creator's address signs (EIP-191, `personal_sign`) so that a
-/// wallet's ceilings change without the passphrase. It is good once, for the serial
-/// that the signer tells.
+/// Returns the text that the creator's address signs (EIP-191, `personal_sign`) to change a
+/// wallet's ceilings without the passphrase. It is valid once, for the serial in the signer's
+/// status.
 #[must_use]
 pub fn message(wallet: Address, serial: u64, to: &SigningLimitsChange) -> String {
     let mut text =
@@ -141,8 +146,9 @@ pub fn message(wallet: Address, serial: u64, to: &SigningLimitsChange) -> String
     text
 }
 
-/// Does what is asked if it may be. The passphrase of the proof has been checked.
-fn obey(
+/// Performs an action if the proof permits it. The caller has checked the passphrase of the
+/// proof.
+fn apply_action(
     journal: &mut SignerLedger,
     ask: &CreatorAction,
     proof: Option<&CreatorProof>,
@@ -160,7 +166,7 @@ fn obey(
         CreatorAction::Show {} => Ok(()),
         CreatorAction::Creator(address) => {
             with_passphrase("to name the creator")?;
-            journal.name_creator(*address)
+            journal.set_creator(*address)
         }
         CreatorAction::Accept(hash) => {
             with_passphrase("to accept rules")?;
@@ -182,7 +188,7 @@ fn obey(
     }
 }
 
-/// Whether the creator signed the text that is good now.
+/// Checks that the creator signed the text that is valid now.
 fn check(message: Option<(Address, String)>, signature: &[u8]) -> Result<(), SignerRefusal> {
     let refused = |reason: String| Err(SignerRefusal::new(SignerRefusalCode::Authority, reason));
     let Some((creator, text)) = message else {
@@ -200,39 +206,40 @@ fn check(message: Option<(Address, String)>, signature: &[u8]) -> Result<(), Sig
     }
 }
 
-/// Who signed a text as EIP-191 says; nobody, where the signature is none.
+/// Returns the address that signed a text (EIP-191), or `None` if the signature is malformed.
 #[must_use]
 pub fn signer_of(text: &str, signature: &[u8]) -> Option<Address> {
-    // silent-ok: what is no signature is nobody's.
+    // silent-ok: a malformed signature has no signer.
     let signed = alloy_primitives::Signature::from_raw(signature).ok()?;
     // silent-ok: as above.
     signed.recover_address_from_msg(text).ok()
 }
 
-/// What those who serve the creator share.
+/// Serves the creator's connections. Its threads share it.
 pub(crate) struct CreatorDesk {
     keystore: Keystore,
     signer: Arc<Signer>,
     seats: Seats,
-    /// Wrong passphrases in a row; held while one is tried. Whoever can end this process
-    /// to forget the count can also try passphrases on the keystore itself: what slows him
-    /// down there is scrypt.
+    /// Wrong passphrases in a row. The lock is held while one is tried. A process that can kill
+    /// the signer to reset this count can also try passphrases on the keystore file, where scrypt
+    /// slows it down.
     wrong_in_a_row: Mutex<u32>,
 }
 
 impl CreatorDesk {
     pub(crate) fn new(keystore: Keystore, signer: Arc<Signer>, boot: Arc<dyn BootClock>) -> Self {
-        let (seats, wrong_in_a_row) = (Seats::new(boot), Mutex::default());
+        let seats = Seats::new(boot);
+        let wrong_in_a_row = Mutex::default();
         Self { keystore, signer, seats, wrong_in_a_row }
     }
 
-    /// Lets in whoever comes, until the process ends; each of the threads does.
+    /// Serves connections one after the other until the process ends. Several threads run this.
     pub(crate) fn serve(&self, listener: &UnixListener) {
         for stream in listener.incoming() {
             match stream {
                 Ok(stream) => {
                     let seat = self.seats.seat(stream);
-                    // silent-ok: a command that went away has nobody to tell it to.
+                    // silent-ok: the command has gone away, so nobody reads the error.
                     drop(self.converse(&seat));
                 }
                 Err(_) => thread::sleep(REST),
@@ -241,7 +248,7 @@ impl CreatorDesk {
     }
 
     fn converse(&self, seat: &Seat<'_>) -> io::Result<()> {
-        self.signer.converse(&mut LineStream::new(seat.lines()), |request: CreatorRequest| {
+        self.signer.converse(&mut LineStream::new(seat.stream()), |request: CreatorRequest| {
             let late = || SignerRefusal::new(SignerRefusalCode::Malformed, "it came too late");
             seat.work(|| self.answer(&request)).unwrap_or_else(|| Err(late()))
         })
@@ -249,17 +256,19 @@ impl CreatorDesk {
 
     fn answer(&self, request: &CreatorRequest) -> Result<SignerResponse, SignerRefusal> {
         let CreatorRequest { ask, proof } = request;
-        // Before the ledger is taken: deriving takes long, and the agent may pay.
+        // Before locking the ledger: deriving a key takes long, and the agent may want to pay
+        // meanwhile.
         if let Some(CreatorProof::Passphrase(words)) = proof {
             self.try_passphrase(words)?;
         }
         let mut journal = self.signer.journal()?;
-        obey(&mut journal, ask, proof.as_ref())?;
-        let standing = journal.standing(self.signer.now())?;
+        apply_action(&mut journal, ask, proof.as_ref())?;
+        let standing = journal.status(self.signer.now())?;
         Ok(SignerResponse::Limits(Box::new(standing)))
     }
 
-    /// One at a time, so that nobody gets around the wait by trying several at once.
+    /// Checks a passphrase. Only one is tried at a time, so that parallel attempts cannot avoid
+    /// the wait.
     fn try_passphrase(&self, words: &Secret) -> Result<(), SignerRefusal> {
         let mut wrong = match self.wrong_in_a_row.try_lock() {
             Ok(wrong) => wrong,
@@ -285,7 +294,8 @@ fn refusal(error: &KeystoreError) -> SignerRefusal {
     }
 }
 
-/// Nothing at first, then a second, doubled with each further wrong one.
+/// Returns the wait after `wrong` wrong passphrases: none, then one second, doubled for each
+/// further one.
 fn wait_after(wrong: u32) -> Duration {
     let Some(doublings) = wrong.checked_sub(1) else { return Duration::ZERO };
     let seconds = 1_u64.checked_shl(doublings).unwrap_or(u64::MAX);

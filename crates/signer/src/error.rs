@@ -1,8 +1,7 @@
-//! Why the signer refuses, and why it cannot serve.
+//! Reasons why the signer refuses a request or cannot serve.
 //!
-//! A [`SignerRefusal`] goes to whoever asked; it names the field, the value and the
-//! rule. A [`SignerError`] ends the process. Neither may ever hold a key, a
-//! passphrase or a signature.
+//! A [`SignerRefusal`] goes to the client that asked. It names the field, the value and the rule.
+//! A [`SignerError`] ends the process. Neither may ever hold a key, a passphrase or a signature.
 
 use std::io;
 
@@ -20,47 +19,47 @@ use crate::passphrase::PassphraseError;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SignerRefusalCode {
-    /// The line is no request.
+    /// The line is not a valid request.
     Malformed,
-    /// The token or its chain is not among the known ones.
+    /// The token or its chain is not on the list.
     Asset,
     /// The payee cannot be paid.
     Payee,
-    /// The amount is no amount.
+    /// The amount is zero.
     Amount,
-    /// The deadline is too far, or none.
+    /// The deadline is too far away or missing.
     Deadline,
-    /// More than a single payment may be.
+    /// The ceiling of a single payment is exceeded.
     PerPayment,
-    /// More than an hour's payments may be.
+    /// The ceiling of an hour is exceeded.
     PerHour,
-    /// More than a day's payments may be.
+    /// The ceiling of a day is exceeded.
     PerDay,
-    /// More than a day's payments to one payee may be.
+    /// The ceiling of one payee and day is exceeded.
     PerPayee,
-    /// More than all payments of a life may be.
+    /// The ceiling of all payments ever is exceeded.
     Lifetime,
-    /// More payments than there may be.
+    /// The number of payments ever is reached.
     Count,
-    /// The contract or its function is not among the known ones.
+    /// The contract or its function is not on the list.
     Contract,
-    /// The gas of a transaction, or what it offers for that.
+    /// The gas limit or the gas price of a transaction is out of range.
     Gas,
-    /// The account's number is higher than it can be.
+    /// The nonce is higher than the account can have.
     Nonce,
-    /// The intent was signed before, with other content.
+    /// The intent was signed before with other content.
     Conflict,
-    /// A sign-in to somebody who is not on the list.
+    /// The audience of a sign-in is not on the list.
     Audience,
-    /// A field of a sign-in or of a registration.
+    /// A field of a sign-in or registration is invalid.
     Field,
     /// The passphrase is wrong.
     Passphrase,
-    /// What is asked needs the creator's proof, or a better one.
+    /// The action needs a proof by the creator, or the proof is wrong.
     Authority,
     /// The signer was started with rules that its creator has not accepted.
     Rules,
-    /// The ledger cannot count, so nothing is signed.
+    /// The ledger cannot be read or written, so nothing is signed.
     Ledger,
     /// The ledger's disk is full, so nothing is signed.
     NoRoom,
@@ -68,7 +67,7 @@ pub enum SignerRefusalCode {
     Signature,
 }
 
-/// The signer did not do what it was asked.
+/// The signer refused a request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[error("the signer refused: {reason}")]
 #[serde(deny_unknown_fields)]
@@ -86,9 +85,9 @@ impl SignerRefusal {
 }
 
 impl From<rusqlite::Error> for SignerRefusal {
-    /// Without a count, no signature.
+    /// Every failure of the ledger is a refusal: without a count, nothing is signed.
     fn from(error: rusqlite::Error) -> Self {
-        let fault = SqliteErrorKind::of(&error);
+        let fault = SqliteErrorKind::from_error(&error);
         if fault == SqliteErrorKind::Full {
             let reason = "the signer's ledger has no room, and nothing is signed without its row";
             return Self::new(SignerRefusalCode::NoRoom, reason);
@@ -135,40 +134,40 @@ impl Classified for SignerRefusal {
     }
 }
 
-/// The signing process cannot begin or go on.
+/// The signing process cannot start or continue.
 #[derive(Debug, thiserror::Error, Classified)]
 pub enum SignerError {
-    /// Its own process stays open to others.
+    /// The process could not be closed to other processes.
     #[error(transparent)]
     Harden(#[from] HardenError),
-    /// The key's memory or the system calls cannot be protected.
+    /// The key's memory cannot be locked, or system calls cannot be restricted.
     #[error(transparent)]
     Vault(#[from] VaultError),
-    /// Its home cannot be used.
+    /// The home cannot be used.
     #[error(transparent)]
     Home(#[from] HomeError),
     /// Another signer serves from this home.
     #[error(transparent)]
     Lock(#[from] LockError),
-    /// There is no passphrase.
+    /// The passphrase cannot be read.
     #[error(transparent)]
     Passphrase(#[from] PassphraseError),
-    /// There is no key.
+    /// The keystore cannot be opened.
     #[error(transparent)]
     Keystore(#[from] KeystoreError),
-    /// There is no ledger.
+    /// The ledger cannot be opened.
     #[error(transparent)]
     Ledger(#[from] SqliteError),
-    /// The ledger cannot tell or take the ceilings.
+    /// The ledger cannot read or change its rules.
     #[error(transparent)]
     Refused(#[from] SignerRefusal),
-    /// The system refused something else.
+    /// A system call failed.
     #[error("cannot {doing}")]
     #[class(Internal)]
     System {
-        /// What was tried.
+        /// The action that failed.
         doing: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }

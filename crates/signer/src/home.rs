@@ -1,4 +1,4 @@
-//! The signer's home: a directory for its owner alone, and the names in it.
+//! The signer's home: a directory that only its owner can enter, and the paths in it.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use automaton_core::error::Classified;
 use automaton_sandbox::process::effective_user;
 
-/// A directory is no home for a signer.
+/// A directory cannot be used as a signer's home.
 #[derive(Debug, thiserror::Error, Classified)]
 #[error("cannot use the signer's home {}", path.display())]
 #[class(Config)]
@@ -17,29 +17,30 @@ pub struct HomeError {
     source: io::Error,
 }
 
-/// The signer's home.
+/// The signer's home directory.
 #[derive(Debug, Clone)]
 pub struct SignerHome(PathBuf);
 
 impl SignerHome {
-    /// The home at this path, made if it is missing (0700).
+    /// Opens the home at this path. Creates it with mode 0700 if it is missing.
     ///
     /// # Errors
-    /// When it cannot be made, or as [`SignerHome::open`].
+    /// Fails if the directory cannot be created, and as [`SignerHome::open`].
     pub fn make(path: &Path) -> Result<Self, HomeError> {
         let unusable = |source| HomeError { path: path.to_owned(), source };
         DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(unusable)?;
         Self::open(path)
     }
 
-    /// The home at this path.
+    /// Opens the home at this path.
     ///
     /// # Errors
-    /// When there is none, it belongs to somebody else, or others can enter it.
+    /// Fails if the directory is missing, belongs to another user, or others can enter it.
     pub fn open(path: &Path) -> Result<Self, HomeError> {
         let unusable = |source| HomeError { path: path.to_owned(), source };
         let found = fs::metadata(path).map_err(unusable)?;
-        let (owner, mode) = (found.uid(), found.mode() & 0o777);
+        let owner = found.uid();
+        let mode = found.mode() & 0o777;
         if owner != effective_user() || mode & 0o077 != 0 {
             let reason = format!("user {owner} has it with mode {mode:03o}; run `chmod 700` on it");
             return Err(unusable(io::Error::new(io::ErrorKind::PermissionDenied, reason)));
@@ -47,13 +48,13 @@ impl SignerHome {
         Ok(Self(path.to_owned()))
     }
 
-    /// The encrypted key.
+    /// Returns the path of the encrypted key.
     #[must_use]
     pub fn keystore(&self) -> PathBuf {
         self.0.join("keystore.json")
     }
 
-    /// The socket for the creator.
+    /// Returns the path of the creator's socket.
     #[must_use]
     pub fn creator_socket(&self) -> PathBuf {
         self.0.join("creator.sock")

@@ -1,8 +1,7 @@
-//! The decrypted key, and the only signature it gives: that of a [`Payload`].
+//! The decrypted key, which signs a [`Payload`] and nothing else.
 //!
-//! The key rests in locked pages; a copy of it is on the stack only while a
-//! signature is computed, and wiped after. It must never be cloned, printed or
-//! sent.
+//! The key is in locked pages. A copy is on the stack only while a signature is computed, and is
+//! wiped afterwards. The key must never be cloned, printed or sent.
 
 use std::fmt;
 
@@ -13,7 +12,7 @@ use k256::ecdsa::SigningKey;
 
 use crate::payload::Payload;
 
-/// Bytes of a private key.
+/// The length of a private key in bytes.
 pub(crate) const KEY_BYTES: usize = 32;
 
 /// A recoverable ECDSA signature: `r`, `s`, and `v` of 27 or 28.
@@ -26,7 +25,7 @@ pub struct WalletKey {
 }
 
 impl WalletKey {
-    /// Takes a private key; `None` when the number is not one of secp256k1.
+    /// Creates the key from its bytes. Returns `None` if the number is not a valid secp256k1 key.
     pub(crate) fn new(secret: LockedBytes<KEY_BYTES>) -> Option<Self> {
         // silent-ok: the error says no more than the `None`.
         let signing = SigningKey::from_slice(secret.get()).ok()?;
@@ -36,14 +35,13 @@ impl WalletKey {
         Some(Self { secret, address })
     }
 
-    /// The wallet's address.
+    /// Returns the wallet's address.
     #[must_use]
     pub const fn address(&self) -> Address {
         self.address
     }
 
-    /// The key as hexadecimal digits, for the command with which the creator
-    /// takes it elsewhere.
+    /// Returns the key as hexadecimal digits, for the command that exports it.
     #[must_use]
     pub fn export(&self) -> Secret {
         Secret::new(hex::encode(self.secret.get()))
@@ -53,10 +51,10 @@ impl WalletKey {
         self.secret.get()
     }
 
-    /// Signs. The same payload gets the same signature (RFC 6979).
+    /// Signs a payload. The same payload gets the same signature (RFC 6979).
     ///
     /// # Errors
-    /// When the arithmetic fails, which has a chance of about 2⁻¹²⁷.
+    /// Fails if the arithmetic fails, with a probability of about 2⁻¹²⁷.
     pub(crate) fn sign(&self, payload: &Payload<'_>) -> Result<Signature, k256::ecdsa::Error> {
         self.sign_digest(&payload.digest())
     }
@@ -65,7 +63,7 @@ impl WalletKey {
         let signing = SigningKey::from_slice(self.secret.get())?;
         let (signature, recovery) = signing.sign_prehash_recoverable(digest.as_slice())?;
         if recovery.is_x_reduced() {
-            // `v` has no way to say so.
+            // `v` cannot represent this case.
             return Err(k256::ecdsa::Error::new());
         }
         let mut bytes = [0; 65];
@@ -81,7 +79,7 @@ impl fmt::Debug for WalletKey {
     }
 }
 
-/// The public key of the golden vectors. Everybody knows it; never fund it.
+/// The key of the golden vectors. It is public: never fund it.
 #[cfg(test)]
 pub(crate) fn golden() -> WalletKey {
     let mut secret = LockedBytes::zeroed().unwrap();

@@ -1,12 +1,11 @@
-//! Holds the automaton's key, in a process of its own, and signs with it.
+//! Holds the automaton's key in a process of its own, and signs with it.
 //!
-//! [`serve`] is that process: it decrypts the [`keystore`] once, closes itself
-//! to debuggers, network and programs, and then answers its agent over an
-//! inherited socket, or several, and its creator over one more. What it signs is a
-//! closed list, [`payload`]; every payment is counted against ceilings that only
-//! the creator changes, in a ledger of its own, before its signature leaves.
-//! There must never be a way to sign bytes or a hash that somebody else made,
-//! and what no rule permits is refused.
+//! [`serve`] is that process. It decrypts the [`keystore`] once and closes itself to debuggers,
+//! network and programs. Then it answers one or more agents over inherited sockets, and the
+//! creator over one more. [`payload`] is the closed list of everything that it signs. Every
+//! payment is counted against ceilings that only the creator raises, in a ledger of its own,
+//! before the signature leaves. There must never be a way to sign bytes or a hash made elsewhere.
+//! Everything that no rule permits is refused.
 
 mod ceiling;
 mod client;
@@ -29,7 +28,9 @@ mod signer;
 
 pub use ceiling::{SignerStatus, SigningLimits, SigningLimitsChange, SpendingTotals};
 pub use client::{SignerConnection, SignerConnectionError};
-pub use creator::{CreatorConnection, ask_at_rest, message, signer_of, take_ceilings_as_used};
+pub use creator::{
+    CreatorConnection, act_on_stopped_signer, mark_ceilings_used, message, signer_of,
+};
 pub use error::{SignerError, SignerRefusal, SignerRefusalCode};
 pub use home::{HomeError, SignerHome};
 pub use key::{Signature, WalletKey};

@@ -1,7 +1,6 @@
-//! Where the passphrase comes from.
+//! Sources of the passphrase.
 //!
-//! It must never come from an argument or the environment: others can read
-//! those.
+//! It must never come from an argument or the environment, since others can read those.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -18,11 +17,11 @@ use zeroize::Zeroizing;
 /// The longest passphrase, in bytes.
 const PASSPHRASE_BYTES_MAX: usize = 4096;
 
-/// The fewest characters of a passphrase that a key or a backup is made with. A copy of the file
-/// can be guessed at for as long as somebody likes, and each guess costs about a second.
+/// The fewest characters of a passphrase for a new key or backup. A copy of the file can be
+/// guessed at without limit, and each guess costs about a second.
 pub(crate) const NEW_PASSPHRASE_CHARS_MIN: usize = 12;
 
-/// There is no passphrase.
+/// The passphrase cannot be read.
 #[derive(Debug, thiserror::Error, Classified)]
 #[error("cannot take the passphrase from {from}")]
 #[class(User)]
@@ -31,62 +30,61 @@ pub struct PassphraseError {
     source: io::Error,
 }
 
-/// Where the passphrase is.
+/// A source of the passphrase.
 #[derive(Debug)]
 pub enum PassphraseSource {
-    /// Written to an inherited descriptor, up to its end or the first line break.
+    /// An inherited descriptor, read up to its end or the first line break.
     Descriptor(OwnedFd),
-    /// In a file of this user that only its owner can read (0600).
+    /// A file of this user that only its owner can read (0600).
     File(PathBuf),
-    /// In a credential of systemd. Who may read it is said by an access control list,
-    /// which shows in the bits of a group; others have none.
+    /// A credential of systemd. Its access control list shows in the group bits of the mode.
+    /// Others must have no access.
     Credential(PathBuf),
-    /// Typed at the terminal.
+    /// The terminal.
     Terminal,
-    /// Typed twice at the terminal, for a key that is made: nobody could tell later that it was
-    /// mistyped.
+    /// The terminal, asked twice, for a new key. A typing error could not be detected later.
     NewTerminal,
-    /// Typed at the terminal, for a backup that exists.
+    /// The terminal, for an existing backup.
     BackupTerminal,
-    /// Typed twice at the terminal, for a backup that is made: nobody could tell later that
-    /// it was mistyped.
+    /// The terminal, asked twice, for a new backup. A typing error could not be detected later.
     NewBackupTerminal,
 }
 
 impl PassphraseSource {
-    /// Reads the passphrase that a key or a backup is made with, without its line break.
+    /// Reads the passphrase for a new key or backup, without its line break.
     ///
     /// # Errors
-    /// As [`PassphraseSource::read`], and when it has less than `NEW_PASSPHRASE_CHARS_MIN`
+    /// As [`PassphraseSource::read`], and if it has fewer than `NEW_PASSPHRASE_CHARS_MIN`
     /// characters.
     pub fn read_new(self) -> Result<Secret, PassphraseError> {
-        let from = self.place();
+        let from = self.name();
         let secret = self.read()?;
-        check_new(secret.reveal()).map_err(|source| PassphraseError { from, source })?;
+        check_length(secret.reveal()).map_err(|source| PassphraseError { from, source })?;
         Ok(secret)
     }
 
-    /// Reads it, without its line break.
+    /// Reads the passphrase without its line break.
     ///
     /// # Errors
-    /// When it cannot be read, is unfit, or others could read its file.
+    /// Fails if it cannot be read, is not 1 to 4,096 bytes of UTF-8, or others could read its
+    /// file.
     pub fn read(self) -> Result<Secret, PassphraseError> {
-        let from = self.place();
+        let from = self.name();
         let read = match self {
-            Self::Descriptor(descriptor) => take(File::from(descriptor)),
-            Self::File(path) => take_closed(&path, &[effective_user()], 0o077),
+            Self::Descriptor(descriptor) => read_bounded(File::from(descriptor)),
+            Self::File(path) => read_private_file(&path, &[effective_user()], 0o077),
             // The system's manager owns credentials, or gives them to the service's user.
-            Self::Credential(path) => take_closed(&path, &[effective_user(), ROOT], 0o007),
+            Self::Credential(path) => read_private_file(&path, &[effective_user(), ROOT], 0o007),
             Self::Terminal => typed("Passphrase of the automaton's key: "),
             Self::BackupTerminal => typed("Passphrase of the backup: "),
-            Self::NewTerminal => typed_twice("the automaton's key", typed),
-            Self::NewBackupTerminal => typed_twice("the backup", typed),
+            Self::NewTerminal => ask_twice("the automaton's key", typed),
+            Self::NewBackupTerminal => ask_twice("the backup", typed),
         };
-        read.and_then(|bytes| fit(&bytes)).map_err(|source| PassphraseError { from, source })
+        read.and_then(|bytes| first_line(&bytes)).map_err(|source| PassphraseError { from, source })
     }
 
-    /// The place as an error names it.
-    fn place(&self) -> String {
+    /// Returns the source's name for errors.
+    fn name(&self) -> String {
         match self {
             Self::Descriptor(_) => "the inherited descriptor".to_owned(),
             Self::File(path) | Self::Credential(path) => path.display().to_string(),
@@ -97,22 +95,22 @@ impl PassphraseSource {
     }
 }
 
-/// The number of the system's own user.
+/// The user id of root.
 const ROOT: u32 = 0;
 
 fn typed(prompt: &str) -> io::Result<Zeroizing<Vec<u8>>> {
     rpassword::prompt_password(prompt).map(|text| Zeroizing::new(text.into_bytes()))
 }
 
-/// Has a new passphrase typed twice; one that is too short is refused after the first time.
-fn typed_twice(
+/// Asks for a new passphrase twice. One that is too short is refused after the first time.
+fn ask_twice(
     what: &str,
     mut ask: impl FnMut(&str) -> io::Result<Zeroizing<Vec<u8>>>,
 ) -> io::Result<Zeroizing<Vec<u8>>> {
     let first = ask(&format!(
         "New passphrase of {what} (at least {NEW_PASSPHRASE_CHARS_MIN} characters): "
     ))?;
-    check_new(fit(&first)?.reveal())?;
+    check_length(first_line(&first)?.reveal())?;
     if *first == *ask("The same again: ")? {
         return Ok(first);
     }
@@ -120,7 +118,7 @@ fn typed_twice(
 }
 
 /// Checks that a new passphrase is long enough.
-fn check_new(text: &str) -> io::Result<()> {
+fn check_length(text: &str) -> io::Result<()> {
     let count = text.chars().count();
     if count >= NEW_PASSPHRASE_CHARS_MIN {
         return Ok(());
@@ -132,8 +130,8 @@ fn check_new(text: &str) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::InvalidInput, reason))
 }
 
-/// Reads a file of one of these users that has none of these bits of its mode.
-fn take_closed(path: &Path, owners: &[u32], open: u32) -> io::Result<Zeroizing<Vec<u8>>> {
+/// Reads a file that belongs to one of `owners` and has none of the mode bits in `open`.
+fn read_private_file(path: &Path, owners: &[u32], open: u32) -> io::Result<Zeroizing<Vec<u8>>> {
     let file = File::open(path)?;
     let about = file.metadata()?;
     if !owners.contains(&about.uid()) {
@@ -148,22 +146,22 @@ fn take_closed(path: &Path, owners: &[u32], open: u32) -> io::Result<Zeroizing<V
         let reason = format!("others can read it (mode {mode:03o}); run `chmod 600` on it");
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, reason));
     }
-    take(file)
+    read_bounded(file)
 }
 
-fn take(file: File) -> io::Result<Zeroizing<Vec<u8>>> {
-    // Room for all of it at once: a buffer that grows leaves copies behind.
+fn read_bounded(file: File) -> io::Result<Zeroizing<Vec<u8>>> {
+    // Allocated at once, since a buffer that grows leaves copies behind.
     let mut bytes = Zeroizing::new(Vec::with_capacity(2 * PASSPHRASE_BYTES_MAX));
     file.take(PASSPHRASE_BYTES_MAX as u64 + 2).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-fn fit(bytes: &[u8]) -> io::Result<Secret> {
+fn first_line(bytes: &[u8]) -> io::Result<Secret> {
     let unfit = |defect| io::Error::new(io::ErrorKind::InvalidData, defect);
     let bytes = match file_text::decode(bytes) {
         Ok(text) => text.as_bytes(),
         Err(defect @ (TextDefect::Utf16 | TextDefect::Utf32)) => return Err(unfit(defect)),
-        // A line may follow that is no text, and does not count.
+        // Later lines may be binary and do not count.
         Err(TextDefect::Other(_)) => bytes,
     };
     let line = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
@@ -217,8 +215,8 @@ mod tests {
         let path = folder.path().join("passphrase");
         fs::write(&path, "correct horse battery").unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
-        assert!(take_closed(&path, &[effective_user()], 0o077).is_ok());
-        let error = take_closed(&path, &[effective_user() + 1], 0o077).unwrap_err();
+        assert!(read_private_file(&path, &[effective_user()], 0o077).is_ok());
+        let error = read_private_file(&path, &[effective_user() + 1], 0o077).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
         assert!(error.to_string().contains("owns it"), "{error}");
     }
@@ -239,7 +237,7 @@ mod tests {
         let typed = |answers: &[&str]| {
             let mut left = answers.iter();
             let mut asked = 0;
-            let read = typed_twice("the automaton's key", |_| {
+            let read = ask_twice("the automaton's key", |_| {
                 asked += 1;
                 Ok(Zeroizing::new(left.next().unwrap().as_bytes().to_vec()))
             });

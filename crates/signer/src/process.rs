@@ -1,8 +1,8 @@
-//! The signing process, from its start to the end of its agents.
+//! The signing process, from its start until its agents have hung up.
 //!
-//! It closes itself before it reads the passphrase, drops the passphrase as
-//! soon as the key is open, and gives up network and programs before it answers.
-//! It must never log what it is asked or what it answers.
+//! The process closes itself to others before it reads the passphrase. It drops the passphrase as
+//! soon as the key is open. It gives up network and programs before it answers. It must never log
+//! a request or a reply.
 
 use std::fs;
 use std::io;
@@ -35,62 +35,62 @@ use crate::rules;
 use crate::seats::SEATS;
 use crate::signer::Signer;
 
-/// What a signer serves with.
+/// The configuration of a signer.
 #[derive(Debug)]
 pub struct SignerConfig {
-    /// Its home: keystore, ledger, socket.
+    /// The signer's home: keystore, ledger and socket.
     pub home: PathBuf,
-    /// Where the passphrase is.
+    /// The source of the passphrase.
     pub passphrase: PassphraseSource,
-    /// What it may sign.
+    /// The permitted payloads.
     pub permits: SigningPermits,
-    /// The time of the chain's last block, read just before; without it, no time
-    /// passed since the ledger was last written.
+    /// The time of the chain's last block, read just before. If `None`, the signer assumes that
+    /// no time passed since the ledger was last written.
     pub chain: Option<Timestamp>,
 }
 
-/// What a signer may sign, beyond which it refuses.
+/// The payloads that a signer may sign. Everything else is refused.
 #[derive(Debug, Clone, Default)]
 pub struct SigningPermits {
     /// The tokens that may be paid in.
     pub assets: Vec<TokenDomain>,
-    /// Whom the automaton may sign in to.
+    /// The servers that the automaton may sign in to.
     pub audiences: Vec<Audience>,
     /// The contracts that may be called.
     pub contracts: Vec<Contract>,
-    /// What such calls may cost.
+    /// The gas limits of such calls.
     pub gas: GasRules,
 }
 
-/// What comes in from outside.
+/// The injected dependencies.
 #[derive(Clone)]
 pub struct SignerDeps {
-    /// The time.
+    /// The wall clock.
     pub clock: Arc<dyn Clock>,
-    /// The time since boot.
+    /// The clock since boot.
     pub boot: Arc<dyn BootClock>,
-    /// Crashes, when they are rehearsed, at [`FaultPoint::SIGNER`].
+    /// Rehearsed crashes at [`FaultPoint::SIGNER`].
     ///
     /// [`FaultPoint::SIGNER`]: automaton_core::faults::FaultPoint::SIGNER
     pub faults: Arc<dyn Faults>,
 }
 
-/// Whom a signer serves.
+/// The agents that a signer serves.
 #[derive(Debug)]
 pub enum SignerClients {
-    /// Those at the other ends of these sockets, at once, until all have hung up.
+    /// Serves the agents at the other ends of these sockets at once, until all have hung up.
     Here(Vec<OwnedFd>),
-    /// One after the other, each with a socket that is passed over this one, until it
-    /// is closed: the key stays open while agents come and go.
+    /// Serves agents one after the other. Each comes with a socket that is passed over this
+    /// one, until it is closed. The key stays open in between.
     Passed(OwnedFd),
 }
 
-/// Serves agents. This is the whole life of a process of its own: it cannot start threads or
-/// programs or open sockets afterwards.
+/// Serves agents until all have hung up. It must be the only task of its process, which cannot
+/// start threads or programs or open sockets afterwards.
 ///
 /// # Errors
-/// When the process cannot be closed, the key cannot be opened, or an agent
-/// breaks the protocol. The agents are told why before this returns.
+/// Fails if the process cannot be closed, the key cannot be opened, or an agent breaks the
+/// protocol. The agents are told the reason before this returns.
 pub fn serve(
     config: SignerConfig,
     parts: SignerDeps,
@@ -115,7 +115,7 @@ pub fn serve(
             let hint = error.hint();
             let locked = SignerResponse::Locked { reason, kind, hint };
             for agent in &mut agents {
-                // silent-ok: an agent that is gone needs no reason; the caller gets it.
+                // silent-ok: an agent that has gone needs no reason. The caller gets it.
                 agent.send(&locked).ok();
             }
             return Err(error);
@@ -124,7 +124,7 @@ pub fn serve(
     let failed = |source| SignerError::System { doing: "serve the agent".to_owned(), source };
     let mut served = Ok(());
     for (desk, agent) in desks.iter().zip(agents) {
-        // silent-ok: a desk that is gone has panicked, which its end tells.
+        // silent-ok: the thread has panicked. Joining it below reports that.
         desk.agents.send(agent).ok();
     }
     if let (Some(passing), [desk]) = (passing, desks.as_slice()) {
@@ -135,22 +135,21 @@ pub fn serve(
     }
     let working: Vec<_> = desks.into_iter().map(|desk| desk.thread).collect();
     for thread in working {
-        // Every agent is served to its end, whatever becomes of another.
+        // Every agent is served until it hangs up, even if another one fails.
         let panicked = |_| Err(io::Error::other("a thread of the signer panicked"));
         served = served.and(thread.join().unwrap_or_else(panicked).map_err(failed));
     }
     served
 }
 
-/// A thread that serves the agents that it is given, one after the other.
+/// A thread that serves the agents given to it, one after the other.
 struct SignerThread {
     agents: SyncSender<LineStream<UnixStream>>,
     thread: JoinHandle<io::Result<()>>,
 }
 
-/// Opens the key and the ledger, begins to listen to the creator, and then
-/// leaves this process nothing but to sign. No thread can start after that, so
-/// those that will serve the agents are there before.
+/// Opens the key and the ledger, starts to listen for the creator, and then confines the process
+/// to signing. No thread can start after that, so the agents' threads are started here.
 fn open(
     config: SignerConfig,
     parts: SignerDeps,
@@ -158,7 +157,7 @@ fn open(
 ) -> Result<(Vec<SignerThread>, LockGuard), SignerError> {
     let home = SignerHome::open(&config.home)?;
     let guard = lock(&home.lock())?;
-    // Before the passphrase: typing it may take hours.
+    // Read before the passphrase, since typing that may take hours.
     let beginning = ClockStart::now(&parts, config.chain)?;
     let keystore = Keystore::read(&home.keystore())?;
     let key = {
@@ -166,15 +165,15 @@ fn open(
         keystore.unlock(&passphrase)?
     };
     let mut journal = SignerLedger::open(&home.ledger(), Arc::clone(&parts.faults), beginning)?;
-    journal.name_wallet(key.address())?;
-    journal.admit(&config.home, &rules::lines(&config.permits))?;
+    journal.set_wallet(key.address())?;
+    journal.admit(&config.home, &rules::permit_lines(&config.permits))?;
     let listener = bind(&home.creator_socket())?;
     let boot = Arc::clone(&parts.boot);
     let signer = Arc::new(Signer::new(key, journal, config.permits, parts));
-    let desks = (0..agents).map(|_| desk(&signer)).collect::<io::Result<_>>();
+    let desks = (0..agents).map(|_| spawn_agent_thread(&signer)).collect::<io::Result<_>>();
     let creators = Arc::new((listener, CreatorDesk::new(keystore, Arc::clone(&signer), boot)));
     let started = desks.and_then(|desks| {
-        // One more than there are places lets the next one in.
+        // One thread more than there are seats, so that a newcomer can be let in.
         for _ in 0..=SEATS {
             let creators = Arc::clone(&creators);
             let thread = thread::Builder::new().name("creator".to_owned());
@@ -190,10 +189,10 @@ fn open(
     Ok((desks, guard))
 }
 
-fn desk(signer: &Arc<Signer>) -> io::Result<SignerThread> {
+fn spawn_agent_thread(signer: &Arc<Signer>) -> io::Result<SignerThread> {
     let (agents, given) = sync_channel::<LineStream<UnixStream>>(1);
     let signer = Arc::clone(signer);
-    // One that breaks the protocol is hung up on, and tells how this ended if it was the last.
+    // An agent that breaks the protocol is hung up on. The result of the last agent is returned.
     let serve = move || {
         let mut served = Ok(());
         for mut agent in given {
@@ -205,8 +204,8 @@ fn desk(signer: &Arc<Signer>) -> io::Result<SignerThread> {
     Ok(SignerThread { agents, thread })
 }
 
-/// The creator's socket. One that lies there is a dead signer's, since the lock
-/// on the home is ours.
+/// Binds the creator's socket. An existing socket belongs to a dead signer, since this process
+/// holds the lock on the home.
 fn bind(path: &Path) -> Result<UnixListener, SignerError> {
     let make = || {
         match fs::remove_file(path) {

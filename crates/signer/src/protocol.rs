@@ -1,9 +1,8 @@
-//! What the signer and its two kinds of peers say: one JSON object a line.
+//! The messages between the signer and its two kinds of clients: one JSON object a line.
 //!
-//! The signer speaks first, with a hello or with why it is locked; then each
-//! request gets one reply. A line is at most [`LINE_BYTES_MAX`] bytes. Buffers
-//! are wiped, since a line to the creator's socket holds the passphrase; nothing
-//! here may ever print a line.
+//! The signer speaks first, with a hello or with the reason why it is locked. Then each request
+//! gets one reply. A line has at most [`LINE_BYTES_MAX`] bytes. Buffers are wiped, since a line
+//! to the creator's socket contains the passphrase. Nothing here may ever print a line.
 
 use std::io::{self, Read, Write};
 
@@ -24,14 +23,13 @@ use crate::payload::{
     SignedTransaction, TransactionIntent,
 };
 
-/// Version of this protocol; the two sides refuse each other when it differs.
+/// The protocol version. Two sides with different versions refuse each other.
 pub(crate) const VERSION: u32 = 2;
 
-/// The longest line that either side may send, in bytes: a message over a relay
-/// whose every byte is escaped.
+/// The longest line of either side, in bytes: a relay message in which every byte is escaped.
 pub(crate) const LINE_BYTES_MAX: usize = 512 * 1024;
 
-/// What the agent asks.
+/// A request of the agent.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum SignerRequest {
@@ -43,43 +41,43 @@ pub(crate) enum SignerRequest {
     Register(RegistrationFields),
     /// Sign a message over a relay.
     RelaySend(RelaySend),
-    /// Sign the reading of a relay, or of how much there is to read.
+    /// Sign a request to read a relay, or the number of messages in it.
     RelayRead { at: Timestamp },
-    /// Sign that the wallet is an agent's.
+    /// Sign the consent to be an agent's wallet.
     AgentWallet(AgentWalletSet),
-    /// Sign the head of the record.
+    /// Sign the head of the audit log.
     AuditHead(AuditHead),
     /// Sign a transaction.
     Transact(TransactionIntent),
-    /// Tell the ceilings and what is spent.
+    /// Return the ceilings and the totals.
     Limits {},
 }
 
-/// What the creator asks.
+/// A request of the creator.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CreatorRequest {
-    /// That it is the creator who asks.
+    /// The proof that the creator asks.
     pub(crate) proof: Option<CreatorProof>,
-    /// What to do before the rules are told.
+    /// The action to perform before the status is returned.
     pub(crate) ask: CreatorAction,
 }
 
-/// What the creator may ask of a signer.
+/// An action that the creator may ask of a signer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum CreatorAction {
-    /// To tell what holds.
+    /// Show the status.
     Show {},
-    /// To change ceilings.
+    /// Change ceilings.
     Set(SigningLimitsChange),
-    /// To take this address for the creator's.
+    /// Set the creator's address.
     Creator(Address),
-    /// To accept the rules that the last start asked for, by their hash.
+    /// Accept the permits that the last start asked for, given their hash.
     Accept(B256),
 }
 
-/// What shows that it is the creator who asks.
+/// A proof that the creator asks.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum CreatorProof {
@@ -89,7 +87,7 @@ pub enum CreatorProof {
     Signature(Bytes),
 }
 
-/// A secret on its one way over the creator's socket.
+/// Serialization of a secret, for the creator's socket only.
 mod words {
     use automaton_core::secret::Secret;
     use serde::{Deserialize, Deserializer, Serializer};
@@ -105,13 +103,13 @@ mod words {
     }
 }
 
-/// What the signer says.
+/// A message of the signer.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum SignerResponse {
-    /// It is unlocked and serves this wallet.
+    /// The signer is unlocked and serves this wallet.
     Hello { version: u32, address: Address },
-    /// It could not begin.
+    /// The signer could not start.
     Locked { reason: String, kind: ErrorClass, hint: Option<String> },
     /// A signed payment.
     Paid(ExactPayload),
@@ -119,17 +117,17 @@ pub(crate) enum SignerResponse {
     SignedIn { message: String, signature: Signature },
     /// A signed registration and the hash that it holds.
     Registered { payload_hash: B256, signature: Signature },
-    /// A signature of what was asked, and of nothing beside it.
+    /// The signature of the request, and nothing else.
     Signed(Signature),
     /// A signed transaction.
     Transacted(SignedTransaction),
-    /// The ceilings.
+    /// The ceilings and the totals.
     Limits(Box<SignerStatus>),
-    /// It did not sign.
+    /// The signer did not sign.
     Refused(SignerRefusal),
 }
 
-/// Lines over a stream, read into a buffer that never grows.
+/// Lines over a stream, read into a buffer of fixed size.
 pub(crate) struct LineStream<S> {
     stream: S,
     buffer: Zeroizing<Vec<u8>>,
@@ -141,12 +139,12 @@ impl<S: Read + Write> LineStream<S> {
         Self { stream, buffer: Zeroizing::new(vec![0; LINE_BYTES_MAX + 1]), filled: 0 }
     }
 
-    /// The next line without its end; `None` when the other side has hung up,
-    /// which drops a line that it had not finished.
+    /// Returns the next line without its end, or `None` if the other side has hung up. An
+    /// unfinished line is dropped then.
     ///
     /// # Errors
-    /// `InvalidData` when a line is too long, or what the stream fails with.
-    pub(crate) fn next(&mut self) -> io::Result<Option<Zeroizing<Vec<u8>>>> {
+    /// Returns `InvalidData` if a line is too long, and otherwise the stream's error.
+    pub(crate) fn next_line(&mut self) -> io::Result<Option<Zeroizing<Vec<u8>>>> {
         let mut searched = 0;
         loop {
             let unread = &self.buffer[searched..self.filled];
@@ -174,9 +172,9 @@ impl<S: Read + Write> LineStream<S> {
     /// Sends a value as one line.
     ///
     /// # Errors
-    /// When it is too long or the stream fails.
+    /// Fails if the line is too long or the stream fails.
     pub(crate) fn send(&mut self, value: &impl Serialize) -> io::Result<()> {
-        // Room for a common line at once: a buffer that grows leaves copies behind.
+        // Allocated at once for common lines, since a buffer that grows leaves copies behind.
         let mut line = Zeroizing::new(Vec::with_capacity(4096));
         serde_json::to_writer(&mut *line, value)?;
         if line.len() > LINE_BYTES_MAX {
@@ -187,13 +185,13 @@ impl<S: Read + Write> LineStream<S> {
         self.stream.write_all(&line)
     }
 
-    /// Waits for a reply.
+    /// Waits for a message.
     ///
     /// # Errors
-    /// `UnexpectedEof` when the other side hung up, `InvalidData` when it said
-    /// something else.
+    /// Returns `UnexpectedEof` if the other side hung up, and `InvalidData` if the line is not of
+    /// this type.
     pub(crate) fn receive<T: DeserializeOwned>(&mut self) -> io::Result<T> {
-        match self.next()? {
+        match self.next_line()? {
             Some(line) => Ok(serde_json::from_slice(&line)?),
             None => Err(io::ErrorKind::UnexpectedEof.into()),
         }
@@ -215,12 +213,12 @@ mod tests {
     fn lines_arrive_whole_however_they_are_cut() {
         let (mut lines, mut other) = pair();
         other.write_all(b"one\n\ntw").unwrap();
-        assert_eq!(**lines.next().unwrap().unwrap(), *b"one");
-        assert_eq!(**lines.next().unwrap().unwrap(), *b"");
+        assert_eq!(**lines.next_line().unwrap().unwrap(), *b"one");
+        assert_eq!(**lines.next_line().unwrap().unwrap(), *b"");
         other.write_all(b"o\nrest").unwrap();
-        assert_eq!(**lines.next().unwrap().unwrap(), *b"two");
+        assert_eq!(**lines.next_line().unwrap().unwrap(), *b"two");
         drop(other);
-        assert!(lines.next().unwrap().is_none());
+        assert!(lines.next_line().unwrap().is_none());
     }
 
     #[test]
@@ -230,10 +228,10 @@ mod tests {
             let sender = std::thread::spawn(move || {
                 let mut line = vec![b'x'; length];
                 line.push(b'\n');
-                // silent-ok: the reader gives up on a line that is too long.
+                // silent-ok: the reader stops at a line that is too long.
                 other.write_all(&line).ok();
             });
-            match lines.next() {
+            match lines.next_line() {
                 Ok(line) => assert!(passes && line.unwrap().len() == length),
                 Err(error) => {
                     assert!(!passes && error.kind() == io::ErrorKind::InvalidData, "{error}");

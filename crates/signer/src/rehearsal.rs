@@ -1,9 +1,8 @@
-//! The signer in the process of somebody else, for rehearsals: simulations that
-//! kill it a thousand times.
+//! The signer as a thread of another process, for simulations that kill it a thousand times.
 //!
-//! Its decisions, its ledger and its protocol are those of the real one; what is
-//! missing is the process around it, and so is every protection of the key. It
-//! must never be given a key that is worth anything.
+//! Decisions, ledger and protocol are those of the real signer. The process around them is
+//! missing, and so is every protection of the key. It must never be given a key that is worth
+//! anything.
 
 use std::cell::RefCell;
 use std::io;
@@ -27,43 +26,41 @@ use crate::protocol::{LineStream, SignerRequest, SignerResponse};
 use crate::rules;
 use crate::signer::Signer;
 
-/// What a rehearsal is made of.
+/// The configuration of a rehearsal.
 #[derive(Debug, Clone)]
 pub struct Rehearsal {
-    /// A private key that everybody may know.
+    /// The private key, which must not be secret.
     pub key: [u8; 32],
-    /// The file of its ledger, which outlives it.
+    /// The path of the ledger, which outlives the signer.
     pub ledger: PathBuf,
-    /// What it may sign.
+    /// The permitted payloads.
     pub permits: SigningPermits,
-    /// The time of the chain's last block, as the real one's charter tells it.
+    /// The time of the chain's last block, as in [`SignerConfig`](crate::SignerConfig).
     pub chain: Option<Timestamp>,
-    /// A defect that is put in, to see whether it is found.
+    /// A planted defect that the simulation should find.
     pub plant: Option<PlantedDefect>,
 }
 
 /// A defect that a simulation has to find.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlantedDefect {
-    /// The nonce of a payment is another one each time, and what was signed
-    /// before is not looked up.
+    /// Each payment gets a fresh nonce, and a payment that was signed before is not looked up.
     FreshNonce,
-    /// The signature leaves before it is counted, and so before the ceilings are
-    /// asked.
+    /// The signature leaves before the payment is counted and checked against the ceilings.
     CountedLate,
 }
 
-/// A signer that is rehearsed. To kill it, let a fault of its parts unwind.
+/// A signer in rehearsal. To kill it, let an injected fault unwind.
 #[derive(Clone)]
 pub struct RehearsalSigner {
     signer: Arc<Signer>,
     plant: Option<PlantedDefect>,
 }
 
-/// Opens the ledger, and is ready to sign.
+/// Opens the ledger and prepares to sign.
 ///
 /// # Errors
-/// When the ledger cannot be opened, or the number is no key.
+/// Fails if the ledger cannot be opened or the number is not a valid key.
 pub fn rehearse(rehearsal: Rehearsal, parts: SignerDeps) -> Result<RehearsalSigner, SignerError> {
     let mut secret = LockedBytes::zeroed()?;
     *secret.get_mut() = rehearsal.key;
@@ -74,23 +71,23 @@ pub fn rehearse(rehearsal: Rehearsal, parts: SignerDeps) -> Result<RehearsalSign
     let key = WalletKey::new(secret).ok_or_else(no_key)?;
     let beginning = ClockStart::now(&parts, rehearsal.chain)?;
     let mut journal = SignerLedger::open(&rehearsal.ledger, Arc::clone(&parts.faults), beginning)?;
-    journal.name_wallet(key.address())?;
-    journal.admit(&rehearsal.ledger, &rules::lines(&rehearsal.permits))?;
+    journal.set_wallet(key.address())?;
+    journal.admit(&rehearsal.ledger, &rules::permit_lines(&rehearsal.permits))?;
     let signer = Arc::new(Signer::new(key, journal, rehearsal.permits, parts));
     Ok(RehearsalSigner { signer, plant: rehearsal.plant })
 }
 
 impl RehearsalSigner {
-    /// The wallet's address.
+    /// Returns the wallet's address.
     #[must_use]
     pub fn address(&self) -> Address {
         self.signer.address()
     }
 
-    /// A socket to it, as its agent has one. A thread answers until it is closed.
+    /// Connects to the signer, as an agent does. A thread answers until the socket is closed.
     ///
     /// # Errors
-    /// When the system gives neither socket nor thread.
+    /// Fails if no socket or thread can be created.
     pub fn connect(&self) -> io::Result<UnixStream> {
         let (ours, theirs) = UnixStream::pair()?;
         let Self { signer, plant } = self.clone();
@@ -99,11 +96,11 @@ impl RehearsalSigner {
             let late = UncountedPayment::default();
             let answered = signer.converse(&mut agent, |request| match plant {
                 None => signer.answer(request),
-                Some(plant) => planted(plant, &signer, request, &late),
+                Some(plant) => answer_with_defect(plant, &signer, request, &late),
             });
             // silent-ok: an agent that broke the protocol has been told so.
             answered.ok();
-            count(&signer, &late);
+            count_late(&signer, &late);
         };
         thread::Builder::new().name("signer".to_owned()).spawn(answer)?;
         Ok(ours)
@@ -112,22 +109,22 @@ impl RehearsalSigner {
     /// Changes the ceilings, as the creator does with the passphrase.
     ///
     /// # Errors
-    /// When the ledger cannot be written.
+    /// Fails if the ledger cannot be written.
     pub fn change(&self, to: SigningLimitsChange) -> Result<(), SignerRefusal> {
         self.signer.journal()?.change(to, |_| Ok(()))
     }
 }
 
-/// What was signed and is not counted yet, by a signer with a defect.
+/// A payment that a defective signer has signed and not counted yet.
 type UncountedPayment = RefCell<Option<(PaymentIntent, ExactPayload)>>;
 
-fn planted(
+fn answer_with_defect(
     plant: PlantedDefect,
     signer: &Signer,
     request: SignerRequest,
     late: &UncountedPayment,
 ) -> Result<SignerResponse, SignerRefusal> {
-    count(signer, late);
+    count_late(signer, late);
     let SignerRequest::Pay(intent) = request else { return signer.answer(request) };
     let now = signer.now();
     let transfer = signer.transfer(&intent, now)?;
@@ -146,13 +143,13 @@ fn planted(
     }
 }
 
-/// Counts what has left, as far as it fits: the defect.
-fn count(signer: &Signer, late: &UncountedPayment) {
+/// Counts a payment after it has left, if it fits: this is the defect.
+fn count_late(signer: &Signer, late: &UncountedPayment) {
     let Some((intent, payment)) = late.take() else { return };
     let counted = signer.journal().and_then(|mut journal| {
         journal.pay(signer.address(), &intent, signer.now(), || Ok(payment))
     });
-    // silent-ok: that a refusal comes too late is what is rehearsed.
+    // silent-ok: the late refusal is the rehearsed defect.
     counted.ok();
 }
 

@@ -1,7 +1,7 @@
-//! Pure: what a signer may sign for, in a form that is shown, compared and hashed.
+//! Pure: the signer's permits in a form that is shown, compared and hashed.
 //!
-//! One line for each token and function. Two sets of rules are the same when
-//! their lines are; what a line says must never depend on anything else.
+//! Each token and function has one line. Two sets of rules are equal if their lines are equal. A
+//! line must never depend on anything but its rule.
 
 use std::collections::BTreeSet;
 
@@ -11,15 +11,16 @@ use sha2::{Digest as _, Sha256};
 use crate::ceiling::SigningLimits;
 use crate::process::SigningPermits;
 
-/// Lines, in their one order.
+/// The lines, sorted.
 pub(crate) type RuleLines = BTreeSet<String>;
 
-/// The lines of what a signer is started with: tokens and functions. Sign-ins move
-/// no money, and caps on gas give nobody any; they are not among them.
-pub(crate) fn lines(permits: &SigningPermits) -> RuleLines {
+/// Returns the lines of a signer's permits: tokens and functions. Sign-ins and gas limits are
+/// left out, since they give nobody money.
+pub(crate) fn permit_lines(permits: &SigningPermits) -> RuleLines {
     let SigningPermits { assets, contracts, .. } = permits;
     let tokens = assets.iter().map(|token| {
-        let (chain, address) = (token.chain.0, token.contract);
+        let chain = token.chain.0;
+        let address = token.contract;
         // Quoted, so that no name can look like another line.
         format!("token {chain} {address} {:?} {:?}", token.name, token.version)
     });
@@ -32,7 +33,7 @@ pub(crate) fn lines(permits: &SigningPermits) -> RuleLines {
     tokens.chain(calls).collect()
 }
 
-/// SHA-256 over the lines, each with its end.
+/// Returns the SHA-256 over the lines, each with a line break.
 pub(crate) fn hash(lines: &RuleLines) -> B256 {
     let mut hash = Sha256::new();
     for line in lines {
@@ -42,7 +43,7 @@ pub(crate) fn hash(lines: &RuleLines) -> B256 {
     B256::from_slice(&hash.finalize())
 }
 
-/// The hash of all rules: lines, ceilings and creator.
+/// Returns the hash of all rules: lines, ceilings and creator.
 pub(crate) fn hash_of_all(
     lines: &RuleLines,
     limits: &SigningLimits,
@@ -82,7 +83,7 @@ mod tests {
 
     #[test]
     fn the_lines_of_some_rules() {
-        let lines: Vec<String> = lines(&permits()).into_iter().collect();
+        let lines: Vec<String> = permit_lines(&permits()).into_iter().collect();
         assert_eq!(
             lines,
             [
@@ -90,7 +91,7 @@ mod tests {
                 r#"token 8453 0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913 "USD Coin" "2""#,
             ]
         );
-        assert!(super::lines(&SigningPermits::default()).is_empty());
+        assert!(permit_lines(&SigningPermits::default()).is_empty());
     }
 
     #[test]
@@ -109,7 +110,7 @@ mod tests {
             lifetime: usdc(5),
             payments_max: 6,
         };
-        let rules = lines(&permits());
+        let rules = permit_lines(&permits());
         let mut seen = vec![
             hash_of_all(&rules, &limits, None),
             hash_of_all(&rules, &limits, Some(CREATOR)),

@@ -1,15 +1,15 @@
-//! A file that is sealed under a passphrase: written and read in pieces.
+//! A file that is encrypted under a passphrase, written and read in pieces.
 //!
 //! ```text
-//! "automaton-sealed" version(1) log₂n(1) r(1) p(1) salt(32)   the head, in the clear
-//! tag(16)                      whether a passphrase fits this head
-//! sum(16)                      SHA-256 of all of that, cut off: whether it is damaged
+//! "automaton-sealed" version(1) log₂n(1) r(1) p(1) salt(32)   the head, in plain text
+//! tag(16)                      checks the passphrase against this head
+//! sum(16)                      SHA-256 of all above, truncated: detects damage
 //! pieces of 65,536 bytes, each with a tag(16); the last one is shorter, or empty
 //! ```
 //!
-//! ChaCha20-Poly1305 under a key that scrypt derives, one for each file. A nonce is the
-//! number of its piece and whether it is the last one, so that none can be changed, moved or
-//! cut off unseen. Nothing of a piece may be given out before it was verified.
+//! The cipher is ChaCha20-Poly1305 with a key that scrypt derives, one for each file. A nonce
+//! contains the piece's number and whether it is the last one. So no piece can be changed, moved
+//! or cut off unnoticed. No byte of a piece may be given out before the piece was verified.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
@@ -32,20 +32,20 @@ const TAG_BYTES: usize = 16;
 const SUM_BYTES: usize = 16;
 const PIECE_BYTES: usize = 64 * 1024;
 
-/// log₂n, r and p of what is written, as a new keystore's.
+/// log₂n, r and p of new files, equal to those of a new keystore.
 const COST: (u8, u8, u8) = (18, 8, 1);
 
 /// A sealed file cannot be written or read.
 #[derive(Debug, thiserror::Error, Classified)]
 pub enum SealError {
-    /// It is something else.
+    /// The file is not a sealed file.
     #[error("{} is no backup of an automaton", path.display())]
     #[class(User, hint = "Name a file that `automaton backup` wrote.")]
     Foreign {
         /// The file.
         path: PathBuf,
     },
-    /// It is of a form that is not known here.
+    /// The file has a newer format version.
     #[error("{} is a backup of form {version}, and this program knows form {VERSION}", path.display())]
     #[class(User, hint = "Use the automaton that wrote it, or a newer one.")]
     Newer {
@@ -54,36 +54,36 @@ pub enum SealError {
         /// Its version.
         version: u8,
     },
-    /// The passphrase is another.
+    /// The passphrase is wrong.
     #[error("the passphrase does not open {}", path.display())]
     #[class(User, hint = "Give the one that the backup was made with. Nothing was written.")]
     WrongPassphrase {
         /// The file.
         path: PathBuf,
     },
-    /// It is not what was written.
+    /// The content differs from the one that was written.
     #[error("{} is damaged or cut off: what follows byte {at} is not what was written", path.display())]
     #[class(User, hint = "Use another copy of it, or another backup. Nothing was written.")]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// Where that begins.
+        /// The offset where the damage begins.
         at: u64,
     },
-    /// The system failed.
+    /// A system call failed.
     #[error("cannot {verb} {}", path.display())]
     #[class(Internal)]
     File {
-        /// What was tried.
+        /// The action that failed.
         verb: &'static str,
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-/// What a nonce is for; its number is of the format.
+/// The purpose of a nonce. The discriminant is part of the format.
 #[derive(Clone, Copy)]
 enum PieceKind {
     Inner = 0,
@@ -98,27 +98,27 @@ fn nonce(kind: PieceKind, number: u64) -> Nonce {
     Nonce::assume_unique_for_key(bytes)
 }
 
-/// The key of a head; nothing when its parameters are not bearable.
-fn derive(head: &[u8; HEAD_BYTES], passphrase: &Secret) -> Option<LessSafeKey> {
+/// Derives the key of a head. Returns `None` if its parameters are out of bounds.
+fn derive_key(head: &[u8; HEAD_BYTES], passphrase: &Secret) -> Option<LessSafeKey> {
     let [log_n, r, p] = [17, 18, 19].map(|place| head[place]);
     let n = 1_u64.checked_shl(log_n.into())?;
-    // silent-ok: what is not bearable has no key, as the caller says.
+    // silent-ok: parameters that are out of bounds give no key. The caller reports that.
     let params = Scrypt::new(n, r.into(), p.into()).params().ok()?;
     let mut key = Zeroizing::new([0; 32]);
     let salt = &head[HEAD_BYTES - SALT_BYTES..];
     // silent-ok: as above.
     scrypt::scrypt(passphrase.reveal().as_bytes(), salt, &params, key.as_mut()).ok()?;
-    // silent-ok: a key of 32 bytes is one.
+    // silent-ok: 32 bytes are always a valid key.
     Some(LessSafeKey::new(UnboundKey::new(&CHACHA20_POLY1305, &*key).ok()?))
 }
 
-fn tag_of(key: &LessSafeKey, head: &[u8]) -> Option<[u8; TAG_BYTES]> {
+fn head_tag(key: &LessSafeKey, head: &[u8]) -> Option<[u8; TAG_BYTES]> {
     let tag = key.seal_in_place_separate_tag(nonce(PieceKind::Head, 0), Aad::from(head), &mut []);
-    // silent-ok: nothing is too long to be sealed here.
+    // silent-ok: the input is never too long.
     tag.ok()?.as_ref().try_into().ok()
 }
 
-/// Writes a sealed file.
+/// A writer of sealed files.
 pub struct SealedWriter {
     file: File,
     path: PathBuf,
@@ -128,10 +128,10 @@ pub struct SealedWriter {
 }
 
 impl SealedWriter {
-    /// Begins a file, with a key of its own. Takes about a second and 256 MiB.
+    /// Begins a file with a fresh key. Takes about a second and 256 MiB.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// Fails if the file cannot be written.
     pub fn new(
         file: File,
         path: &Path,
@@ -153,8 +153,8 @@ impl SealedWriter {
         head[16..20].copy_from_slice(&[VERSION, log_n, r, p]);
         entropy.fill(&mut head[20..]);
         let unsealable = || failed("seal", path)(io::ErrorKind::InvalidInput.into());
-        let key = derive(&head, passphrase).ok_or_else(unsealable)?;
-        let tag = tag_of(&key, &head).ok_or_else(unsealable)?;
+        let key = derive_key(&head, passphrase).ok_or_else(unsealable)?;
+        let tag = head_tag(&key, &head).ok_or_else(unsealable)?;
         let mut all = [&head[..], &tag].concat();
         all.extend_from_slice(&Sha256::digest(&all)[..SUM_BYTES]);
         file.write_all(&all).map_err(failed("write", path))?;
@@ -162,10 +162,10 @@ impl SealedWriter {
         Ok(Self { file, path: path.to_owned(), key, piece, number: 0 })
     }
 
-    /// Writes more.
+    /// Writes bytes.
     ///
     /// # Errors
-    /// When the system does not take it.
+    /// Fails if the file cannot be written.
     pub fn write_all(&mut self, mut bytes: &[u8]) -> Result<(), SealError> {
         while !bytes.is_empty() {
             let (now, later) = bytes.split_at(bytes.len().min(PIECE_BYTES - self.piece.len()));
@@ -178,10 +178,10 @@ impl SealedWriter {
         Ok(())
     }
 
-    /// Writes the end, and has all of it on the disk.
+    /// Writes the end and syncs the file to disk.
     ///
     /// # Errors
-    /// When the system does not take it.
+    /// Fails if the file cannot be written.
     pub fn finish(mut self) -> Result<(), SealError> {
         self.seal(PieceKind::Last)?;
         self.file.sync_all().map_err(failed("write", &self.path))
@@ -199,13 +199,13 @@ impl SealedWriter {
     }
 }
 
-/// Reads a sealed file.
+/// A reader of sealed files.
 pub struct SealedReader {
     file: File,
     path: PathBuf,
     key: LessSafeKey,
     piece: Zeroizing<Vec<u8>>,
-    /// How much of the piece was given out.
+    /// The number of bytes of the piece that were given out.
     given: usize,
     number: u64,
     ended: bool,
@@ -215,7 +215,7 @@ impl SealedReader {
     /// Opens a file with its passphrase.
     ///
     /// # Errors
-    /// When it is none, its head is damaged, or the passphrase is another.
+    /// Fails if it is not a sealed file, its head is damaged, or the passphrase is wrong.
     pub fn new(file: File, path: &Path, passphrase: &Secret) -> Result<Self, SealError> {
         let path = path.to_owned();
         let mut all = Vec::new();
@@ -235,10 +235,11 @@ impl SealedReader {
         let (true, Some(head)) = (whole, head) else {
             return Err(SealError::Damaged { path, at: 0 });
         };
-        let Some(key) = derive(head, passphrase) else {
+        let Some(key) = derive_key(head, passphrase) else {
             return Err(SealError::Damaged { path, at: 0 });
         };
-        if tag_of(&key, head).as_ref().map(<[u8; TAG_BYTES]>::as_slice) != signed.get(HEAD_BYTES..)
+        if head_tag(&key, head).as_ref().map(<[u8; TAG_BYTES]>::as_slice)
+            != signed.get(HEAD_BYTES..)
         {
             return Err(SealError::WrongPassphrase { path });
         }
@@ -249,7 +250,7 @@ impl SealedReader {
     /// Fills the buffer.
     ///
     /// # Errors
-    /// When the file is damaged or ends before that.
+    /// Fails if the file is damaged or ends too early.
     pub fn read_exact(&mut self, mut into: &mut [u8]) -> Result<(), SealError> {
         while !into.is_empty() {
             if self.given == self.piece.len() {
@@ -264,10 +265,10 @@ impl SealedReader {
         Ok(())
     }
 
-    /// Checks that nothing follows.
+    /// Checks that the file ends here.
     ///
     /// # Errors
-    /// When something does, or the end is not the one that was written.
+    /// Fails if more bytes follow or the end was cut off.
     pub fn finish(mut self) -> Result<(), SealError> {
         if self.given == self.piece.len() && !self.ended {
             self.open_next()?;
@@ -275,7 +276,7 @@ impl SealedReader {
         if self.ended && self.given == self.piece.len() { Ok(()) } else { Err(self.damage()) }
     }
 
-    /// The error that says that what was read is not what was written.
+    /// Returns the error for damage at the current position.
     #[must_use]
     pub fn damage(&self) -> SealError {
         let before = self.number.saturating_sub(1) * (PIECE_BYTES + TAG_BYTES) as u64;
@@ -328,7 +329,8 @@ mod tests {
 
     fn sealed(content: &[u8], step: usize) -> Vec<u8> {
         let file = tempfile::NamedTempFile::new().unwrap();
-        let (words, open) = (secret("words"), file.reopen().unwrap());
+        let words = secret("words");
+        let open = file.reopen().unwrap();
         let mut writer =
             SealedWriter::with_cost(open, file.path(), &words, &SystemEntropy, LIGHT).unwrap();
         content.chunks(step.max(1)).for_each(|bytes| writer.write_all(bytes).unwrap());
@@ -336,7 +338,7 @@ mod tests {
         fs::read(file.path()).unwrap()
     }
 
-    /// What a file gives that is expected to hold so many bytes.
+    /// Returns the first `length` bytes of a sealed file.
     fn opened(bytes: &[u8], length: usize, words: &str) -> Result<Vec<u8>, SealError> {
         let file = tempfile::NamedTempFile::new().unwrap();
         fs::write(file.path(), bytes).unwrap();
@@ -376,7 +378,8 @@ mod tests {
 
     #[test]
     fn pieces_cannot_be_moved_dropped_or_repeated() {
-        let (length, piece) = (3 * PIECE_BYTES + 5, PIECE_BYTES + TAG_BYTES);
+        let length = 3 * PIECE_BYTES + 5;
+        let piece = PIECE_BYTES + TAG_BYTES;
         let bytes = sealed(&content(length), 5000);
         let (head, pieces) = bytes.split_at(HEAD_BYTES + TAG_BYTES + SUM_BYTES);
         let parts: Vec<&[u8]> = pieces.chunks(piece).collect();

@@ -1,9 +1,8 @@
-//! Places for those who talk to the creator's socket: a few at once, none for long.
+//! Seats for the clients of the creator's socket: few at once, each for a short time.
 //!
-//! Threads cannot start once the process is closed, so there are as many as there are
-//! places. Whoever is silent or slow loses his place to a newer one, and never while
-//! what he asked for is being done. It must never keep a newer one waiting for a peer
-//! that says nothing.
+//! Threads cannot start once the process is confined, so there are a fixed number of seats. A
+//! silent or slow client loses its seat to a newer one, but never while its request is being
+//! processed. A silent client must never keep a newer one waiting.
 
 use std::cell::Cell;
 use std::io::{self, Read, Write};
@@ -15,16 +14,16 @@ use std::time::Duration;
 use automaton_core::time::Span;
 use automaton_core::window::BootClock;
 
-/// How many are served at once.
+/// The number of clients served at once.
 pub(crate) const SEATS: usize = 4;
 
-/// How long an exchange may take: to send a request and to take its reply.
+/// The timeout of one exchange: sending a request and receiving its reply.
 const EXCHANGE_MAX: Span = Span::from_secs(10);
 
-/// How long a place is held for somebody who says nothing, while others wait.
+/// The time that a silent client keeps its seat while others wait.
 const GRACE: Span = Span::from_millis(250);
 
-/// The places.
+/// The seats.
 pub(crate) struct Seats {
     boot: Arc<dyn BootClock>,
     taken: Mutex<Vec<Place>>,
@@ -33,8 +32,7 @@ pub(crate) struct Seats {
 
 struct Place {
     stream: Arc<UnixStream>,
-    /// Since when nothing was done for it, while nothing is; unknown where no clock can
-    /// be read.
+    /// The start of the current silence, or `None` if the clock cannot be read.
     quiet_since: Option<Span>,
     at_work: bool,
 }
@@ -44,10 +42,10 @@ impl Seats {
         Self { boot, taken: Mutex::default(), freed: Condvar::new() }
     }
 
-    /// Waits for a place for somebody who has come, and takes one away if need be.
+    /// Waits for a free seat. Takes the seat of the longest silent client if necessary.
     pub(crate) fn seat(&self, stream: UnixStream) -> Seat<'_> {
         let stream = Arc::new(stream);
-        let mut taken = self.taken();
+        let mut taken = self.lock();
         loop {
             let now = self.boot.since_boot();
             if taken.len() < SEATS {
@@ -58,7 +56,7 @@ impl Seats {
             let quiet = taken.iter().enumerate().filter(|(_, place)| !place.at_work);
             match quiet.min_by_key(|(_, place)| place.quiet_since) {
                 Some((oldest, place)) if !within(GRACE, place.quiet_since, now) => {
-                    // silent-ok: one that has hung up has left its place as well.
+                    // silent-ok: a client that has hung up has left its seat as well.
                     place.stream.shutdown(Shutdown::Both).ok();
                     taken.remove(oldest);
                 }
@@ -72,8 +70,8 @@ impl Seats {
         Seat { seats: self, stream, until: Cell::new(self.deadline()) }
     }
 
-    /// Nothing is left undone by whoever panicked with it.
-    fn taken(&self) -> MutexGuard<'_, Vec<Place>> {
+    /// Locks the list of taken seats. A panic of another thread leaves them consistent.
+    fn lock(&self) -> MutexGuard<'_, Vec<Place>> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -82,37 +80,37 @@ impl Seats {
     }
 }
 
-/// Whether so little time has passed; what is unknown has.
+/// Returns true if less than `span` has passed. Returns false if a time is unknown.
 fn within(span: Span, since: Option<Span>, now: Option<Span>) -> bool {
     since.zip(now).is_some_and(|(since, now)| now < since.plus(span))
 }
 
-/// Somebody's place, left when this is dropped.
+/// A client's seat. Dropping it frees the seat.
 pub(crate) struct Seat<'a> {
     seats: &'a Seats,
     stream: Arc<UnixStream>,
-    /// When the exchange that is under way has to be over.
+    /// The deadline of the current exchange.
     until: Cell<Option<Span>>,
 }
 
 impl Seat<'_> {
-    /// What he says and hears; each is bounded by the end of the exchange.
-    pub(crate) const fn lines(&self) -> TimedStream<'_> {
+    /// Returns the client's stream. Each read and write ends at the exchange's deadline.
+    pub(crate) const fn stream(&self) -> TimedStream<'_> {
         TimedStream(self)
     }
 
-    /// Does what is asked, unless the place was lost meanwhile; the next exchange begins
-    /// with the reply.
+    /// Performs the client's request, unless the seat was lost meanwhile. The next exchange
+    /// begins with the reply.
     pub(crate) fn work<T>(&self, work: impl FnOnce() -> T) -> Option<T> {
-        self.turn(true)?;
+        self.set_at_work(true)?;
         let done = work();
         self.until.set(self.seats.deadline());
-        self.turn(false)?;
+        self.set_at_work(false)?;
         Some(done)
     }
 
-    fn turn(&self, at_work: bool) -> Option<()> {
-        let mut taken = self.seats.taken();
+    fn set_at_work(&self, at_work: bool) -> Option<()> {
+        let mut taken = self.seats.lock();
         let place = taken.iter_mut().find(|place| Arc::ptr_eq(&place.stream, &self.stream))?;
         (place.at_work, place.quiet_since) = (at_work, self.seats.boot.since_boot());
         drop(taken);
@@ -120,7 +118,7 @@ impl Seat<'_> {
         Some(())
     }
 
-    fn left(&self) -> io::Result<Duration> {
+    fn time_left(&self) -> io::Result<Duration> {
         let Some((until, now)) = self.until.get().zip(self.seats.boot.since_boot()) else {
             return Ok(EXCHANGE_MAX.to_std());
         };
@@ -134,18 +132,18 @@ impl Seat<'_> {
 
 impl Drop for Seat<'_> {
     fn drop(&mut self) {
-        self.seats.taken().retain(|place| !Arc::ptr_eq(&place.stream, &self.stream));
+        self.seats.lock().retain(|place| !Arc::ptr_eq(&place.stream, &self.stream));
         self.seats.freed.notify_one();
     }
 }
 
-/// A stream whose every wait ends with the exchange.
+/// A stream whose reads and writes end at the exchange's deadline.
 pub(crate) struct TimedStream<'a>(&'a Seat<'a>);
 
 impl Read for TimedStream<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let mut stream = &*self.0.stream;
-        stream.set_read_timeout(Some(self.0.left()?))?;
+        stream.set_read_timeout(Some(self.0.time_left()?))?;
         stream.read(buffer)
     }
 }
@@ -153,7 +151,7 @@ impl Read for TimedStream<'_> {
 impl Write for TimedStream<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut stream = &*self.0.stream;
-        stream.set_write_timeout(Some(self.0.left()?))?;
+        stream.set_write_timeout(Some(self.0.time_left()?))?;
         stream.write(bytes)
     }
 
@@ -193,15 +191,15 @@ mod tests {
         for second in 0..10 {
             clock.0.store(second * 1000, Ordering::SeqCst);
             there.write_all(b"x").unwrap();
-            assert_eq!(seat.lines().read(&mut byte).unwrap(), 1);
+            assert_eq!(seat.stream().read(&mut byte).unwrap(), 1);
         }
         clock.0.store(10_000, Ordering::SeqCst);
         there.write_all(b"x").unwrap();
-        let error = seat.lines().read(&mut byte).unwrap_err();
+        let error = seat.stream().read(&mut byte).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
-        // What was done for him begins the next one.
+        // The work started the next exchange.
         assert_eq!(seat.work(|| 1), Some(1));
-        assert_eq!(seat.lines().read(&mut byte).unwrap(), 1);
+        assert_eq!(seat.stream().read(&mut byte).unwrap(), 1);
     }
 
     #[test]
@@ -221,11 +219,11 @@ mod tests {
         clock.0.store(1000, Ordering::SeqCst);
         let newer = first.work(|| seats.seat(come())).unwrap();
         let mut byte = [0];
-        assert_eq!(second.lines().read(&mut byte).unwrap(), 0, "it was hung up on");
+        assert_eq!(second.stream().read(&mut byte).unwrap(), 0, "it was hung up on");
         assert_eq!(second.work(|| ()), None, "and nothing is done for it");
         assert!(newer.work(|| ()).is_some() && first.work(|| ()).is_some());
-        assert_eq!(seats.taken().len(), SEATS);
+        assert_eq!(seats.lock().len(), SEATS);
         drop(newer);
-        assert_eq!(seats.taken().len(), SEATS - 1);
+        assert_eq!(seats.lock().len(), SEATS - 1);
     }
 }

@@ -1,7 +1,7 @@
-//! An unlocked key, and what decides on its use.
+//! An unlocked key, and the rules and ledger that decide on its use.
 //!
-//! The same whether it serves from a process of its own or, in a rehearsal, from
-//! a thread. It must never log what it is asked or what it answers.
+//! It is the same in the signing process and in a rehearsal's thread. It must never log a request
+//! or a reply.
 
 use std::io::{self, Read, Write};
 use std::sync::{Mutex, MutexGuard};
@@ -22,7 +22,7 @@ use crate::payload::{
 use crate::process::{SignerDeps, SigningPermits};
 use crate::protocol::{LineStream, SignerRequest, SignerResponse, VERSION};
 
-/// An unlocked key and what decides on its use.
+/// An unlocked key, and the rules and ledger that decide on its use.
 pub(crate) struct Signer {
     key: WalletKey,
     journal: Mutex<SignerLedger>,
@@ -52,7 +52,7 @@ impl Signer {
     ) -> io::Result<()> {
         peer.send(&SignerResponse::Hello { version: VERSION, address: self.address() })?;
         loop {
-            let reply = match peer.next() {
+            let reply = match peer.next_line() {
                 Ok(None) => return Ok(()),
                 Ok(Some(line)) => {
                     let request = serde_json::from_slice(&line).map_err(|error| malformed(&error));
@@ -61,7 +61,7 @@ impl Signer {
                 Err(error) => {
                     let refusal =
                         SignerRefusal::new(SignerRefusalCode::Malformed, error.to_string());
-                    // silent-ok: the error that led here is what the caller must learn.
+                    // silent-ok: the caller gets the original error.
                     peer.send(&SignerResponse::Refused(refusal)).ok();
                     return Err(error);
                 }
@@ -77,7 +77,7 @@ impl Signer {
         self.parts.clock.now()
     }
 
-    /// The ledger; a thread that panicked while it had it has closed it for good.
+    /// Locks the ledger. If a thread panicked while it held the lock, this fails for good.
     pub(crate) fn journal(&self) -> Result<MutexGuard<'_, SignerLedger>, SignerRefusal> {
         let broken = |_| {
             SignerRefusal::new(
@@ -88,18 +88,20 @@ impl Signer {
         self.journal.lock().map_err(broken)
     }
 
-    /// The reply to an agent.
+    /// Returns the reply to an agent's request.
     pub(crate) fn answer(&self, request: SignerRequest) -> Result<SignerResponse, SignerRefusal> {
         match request {
             SignerRequest::Pay(intent) => self.pay(&intent),
             SignerRequest::SignIn(asked) => self.sign_in(&asked),
             SignerRequest::Register(asked) => self.register(&asked),
-            SignerRequest::RelaySend(asked) => self.state(Statement::send(&asked, self.now())?),
+            SignerRequest::RelaySend(asked) => {
+                self.sign_statement(Statement::send(&asked, self.now())?)
+            }
             SignerRequest::RelayRead { at } => {
-                self.state(Statement::read(self.address(), at, self.now())?)
+                self.sign_statement(Statement::read(self.address(), at, self.now())?)
             }
             SignerRequest::AuditHead(asked) => {
-                self.state(Statement::head(self.address(), &asked, self.now())?)
+                self.sign_statement(Statement::head(self.address(), &asked, self.now())?)
             }
             SignerRequest::AgentWallet(asked) => {
                 let contracts = &self.permits.contracts;
@@ -108,7 +110,7 @@ impl Signer {
             }
             SignerRequest::Transact(asked) => self.transact(&asked),
             SignerRequest::Limits {} => {
-                let standing = self.journal()?.standing(self.now())?;
+                let standing = self.journal()?.status(self.now())?;
                 Ok(SignerResponse::Limits(Box::new(standing)))
             }
         }
@@ -145,17 +147,18 @@ impl Signer {
         let gas = &self.permits.gas;
         let permitted = PermittedTransaction::new(&self.permits.contracts, gas, &asked.call)?;
         let sign = |nonce| {
-            let transaction = permitted.at(nonce);
+            let transaction = permitted.with_nonce(nonce);
             let signature = self.sign(&Payload::Transaction(&transaction))?;
-            Ok(transaction.sealed(&signature))
+            Ok(transaction.with_signature(&signature))
         };
-        let (payer, now) = (self.address(), self.now());
+        let payer = self.address();
+        let now = self.now();
         let signed = self.journal()?.transact(payer, gas.per_day, asked, now, &permitted, sign)?;
         self.parts.faults.reach(FaultPoint::SignerCounted);
         Ok(SignerResponse::Transacted(signed))
     }
 
-    fn state(&self, statement: Statement) -> Result<SignerResponse, SignerRefusal> {
+    fn sign_statement(&self, statement: Statement) -> Result<SignerResponse, SignerRefusal> {
         Ok(SignerResponse::Signed(self.sign(&Payload::Statement(statement))?))
     }
 
@@ -181,7 +184,8 @@ impl Signer {
     }
 }
 
-/// The refusal of a line. It never repeats the line, which may hold a passphrase.
+/// Returns the refusal of a malformed line. It never repeats the line, which may contain a
+/// passphrase.
 fn malformed(error: &serde_json::Error) -> SignerRefusal {
     let column = error.column();
     SignerRefusal::new(

@@ -1,7 +1,7 @@
 //! Copies a database while it is in use.
 //!
-//! The copy is a consistent moment of the source, whatever is written meanwhile,
-//! and must never replace a file that exists.
+//! The copy is a consistent state of the source, whatever is written meanwhile. It must never
+//! replace an existing file.
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
@@ -14,14 +14,14 @@ use rusqlite::{Connection, OpenFlags};
 use crate::error::SqliteError;
 use crate::open::{check, connect, sql};
 
-/// Pages copied at a time; in between, others may write.
+/// The pages copied at a time. Others may write in between.
 const PAGES_PER_STEP: std::ffi::c_int = 256;
 
-/// Copies the database behind a connection to a new file that only its owner
-/// can read. A copy that fails leaves no file.
+/// Copies the database of a connection to a new file that only its owner can read. If the copy
+/// fails, no file is left.
 ///
 /// # Errors
-/// `File` when the target exists or cannot be made, `Sql` when copying fails.
+/// Returns `File` if the target exists or cannot be created, and `Sql` if copying fails.
 pub fn backup(from: &Connection, target: &Path) -> Result<(), SqliteError> {
     OpenOptions::new()
         .write(true)
@@ -31,20 +31,20 @@ pub fn backup(from: &Connection, target: &Path) -> Result<(), SqliteError> {
         .map_err(|source| SqliteError::File { verb: "make", path: target.to_owned(), source })?;
     let copied = copy(from, target);
     if copied.is_err() {
-        // silent-ok: the error that led here is what the caller must learn.
+        // silent-ok: the caller gets the original error.
         fs::remove_file(target).ok();
     }
     copied
 }
 
-/// The same for a database of any schema, by its path, as it is at one moment, however
-/// much others write; every page of the copy is read for damage.
+/// Copies a database of any schema by its path, as it is at one moment, however much others
+/// write. Every page of the copy is checked for damage.
 ///
 /// # Errors
-/// As [`backup`], and `Corrupt` when the copy is damaged.
+/// As [`backup`], and `Corrupt` if the copy is damaged.
 pub fn copy_database(from: &Path, target: &Path) -> Result<(), SqliteError> {
     let source = connect(from, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-    // Within a transaction that reads, nobody's writing makes the copy begin again.
+    // A read transaction keeps other writers from restarting the copy.
     source
         .execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema;")
         .map_err(sql("read", from))?;
@@ -52,10 +52,10 @@ pub fn copy_database(from: &Path, target: &Path) -> Result<(), SqliteError> {
     check_database(target)
 }
 
-/// Reads every page of a database of any schema, for damage.
+/// Checks every page of a database of any schema for damage.
 ///
 /// # Errors
-/// `Corrupt` when it is damaged.
+/// Returns `Corrupt` if it is damaged.
 pub fn check_database(path: &Path) -> Result<(), SqliteError> {
     check(&connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?, path)
 }

@@ -1,10 +1,9 @@
-//! Pure: a chain of SHA-256 hashes over rows, so that a quiet change is found.
+//! Pure: a chain of SHA-256 hashes over rows, which detects silent changes.
 //!
-//! Each link hashes its predecessor and the rows that one write added, so an edited,
-//! removed or inserted row breaks every later link. Whoever can rewrite the whole chain *and* the place
-//! where its head is kept can still cut its tail: only a head that is anchored
-//! elsewhere finds that. Nothing here may ever change its encoding: old chains
-//! must stay verifiable.
+//! Each link hashes its predecessor and the rows that one write added, so an edited, removed or
+//! inserted row breaks every later link. An attacker who can rewrite the whole chain *and* the
+//! stored head can still cut its tail. Only a head that is anchored elsewhere detects that. The
+//! encoding may never change: old chains must stay verifiable.
 
 use std::fmt;
 use std::str::FromStr;
@@ -16,26 +15,26 @@ use sha2::{Digest, Sha256};
 #[display("{}", hex::encode(_0))]
 pub struct Hash([u8; 32]);
 
-/// What the first link follows.
+/// The predecessor of the first link.
 pub const GENESIS: Hash = Hash([0; 32]);
 
 impl Hash {
-    /// The hash of some bytes.
+    /// Returns the hash of some bytes.
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }
 
-    /// The hash itself.
+    /// Returns the bytes of the hash.
     #[must_use]
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
 
-    /// A hash from its 32 bytes; `None` for any other length.
+    /// Creates a hash from its 32 bytes. Returns `None` for any other length.
     #[must_use]
     pub fn from_slice(bytes: &[u8]) -> Option<Self> {
-        // silent-ok: the caller learns of the wrong length by the `None`.
+        // silent-ok: `None` tells the caller that the length is wrong.
         bytes.try_into().ok().map(Self)
     }
 }
@@ -62,19 +61,19 @@ impl FromStr for Hash {
     }
 }
 
-/// One row that a link covers.
+/// A row that a link covers.
 #[derive(Debug, Clone, Copy)]
 pub struct Covered<'a> {
-    /// What it tells of.
+    /// The kind of the row.
     pub kind: &'a str,
-    /// Whose row it is, an id.
+    /// The id of the row's subject.
     pub subject: &'a str,
     /// The hash of the row.
     pub digest: &'a Hash,
 }
 
-/// The link that follows `prev`: when it was made, in milliseconds since 1970, and the rows
-/// that it covers, in their order.
+/// Returns the link that follows `prev`. `at` is its time in milliseconds since 1970, and `rows`
+/// are the covered rows in order.
 #[must_use]
 pub fn link<'a>(prev: &Hash, at: i64, rows: impl IntoIterator<Item = Covered<'a>>) -> Hash {
     let head = CanonicalRow::new("automaton chain v2").bytes(prev.as_bytes()).int(at);
@@ -84,14 +83,13 @@ pub fn link<'a>(prev: &Hash, at: i64, rows: impl IntoIterator<Item = Covered<'a>
     covered.hash()
 }
 
-/// The canonical encoding of a row: each field with its type and its length, so
-/// that no two different rows have the same bytes.
+/// The canonical encoding of a row: each field with its type and length, so that different rows
+/// never have the same bytes.
 #[derive(Debug, Clone)]
 pub struct CanonicalRow(Vec<u8>);
 
 impl CanonicalRow {
-    /// An encoding that begins with its own name, so that rows of different
-    /// tables never meet.
+    /// Creates an encoding that begins with a name, so that rows of different tables differ.
     #[must_use]
     pub fn new(name: &str) -> Self {
         Self(Vec::new()).text(name)
@@ -103,7 +101,7 @@ impl CanonicalRow {
         self.field(b't', text.as_bytes())
     }
 
-    /// Adds a text that may be missing; a missing one differs from an empty one.
+    /// Adds an optional text. A missing one differs from an empty one.
     #[must_use]
     pub fn maybe(self, text: Option<&str>) -> Self {
         match text {
@@ -124,7 +122,7 @@ impl CanonicalRow {
         self.field(b'i', &number.to_be_bytes())
     }
 
-    /// The hash of everything added.
+    /// Returns the hash of all fields.
     #[must_use]
     pub fn hash(&self) -> Hash {
         Hash::of(&self.0)
@@ -144,7 +142,7 @@ mod tests {
 
     #[test]
     fn the_encoding_never_changes() {
-        // Computed by another program; a different value would make every old chain invalid.
+        // Computed by another program. A different value would invalidate every old chain.
         let body =
             CanonicalRow::new("decision").text("a").maybe(None).int(-1).bytes(&[0, 1]).hash();
         let row = Covered { kind: "decision", subject: "x", digest: &body };
@@ -158,7 +156,8 @@ mod tests {
 
     #[test]
     fn every_part_of_a_link_counts() {
-        let (one, two) = (Hash::of(b"one"), Hash::of(b"two"));
+        let one = Hash::of(b"one");
+        let two = Hash::of(b"two");
         let row = Covered { kind: "decision", subject: "x", digest: &two };
         let base = link(&one, 7, [row]);
         assert_ne!(base, link(&GENESIS, 7, [row]));

@@ -1,7 +1,7 @@
-//! What can go wrong with a database file, each with its remedy.
+//! Errors of a database file, each with its remedy.
 //!
-//! `Display` names the file and the operation; the cause follows as source. A
-//! message must never tell a user to delete a database that may hold a life.
+//! `Display` names the file and the operation, and the cause follows as the source. A message
+//! must never tell a user to delete a database that may contain an automaton's history.
 
 use std::path::PathBuf;
 
@@ -9,11 +9,10 @@ use automaton_core::error::Classified;
 use automaton_core::money::MoneyError;
 use rusqlite::ErrorCode;
 
-/// A database could not be opened, migrated or copied, or something that was asked of it
-/// failed.
+/// A database could not be opened, migrated or copied, or an operation on it failed.
 #[derive(Debug, thiserror::Error, Classified)]
 pub enum SqliteError {
-    /// There is no such file, and it was to be read only.
+    /// The file is missing, and it was to be opened for reading only.
     #[error("there is no database at {path}")]
     #[class(User, hint = "Start the automaton once; that makes its database.")]
     Missing {
@@ -30,36 +29,36 @@ pub enum SqliteError {
         /// The database.
         path: PathBuf,
     },
-    /// The file cannot be made, read or protected.
+    /// The file cannot be created, read or protected.
     #[error("cannot {verb} the database {path}")]
     #[class(Internal, hint = "Check that the directory exists and belongs to you.")]
     File {
-        /// What was tried.
+        /// The failed action.
         verb: &'static str,
         /// The database.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         source: std::io::Error,
     },
-    /// SQLite failed at something else.
+    /// SQLite failed at another action.
     #[error("cannot {verb} the database {path}")]
-    #[class(kind = SqliteErrorKind::of(source).kind(), hint = SqliteErrorKind::of(source).hint())]
+    #[class(kind = SqliteErrorKind::from_error(source).kind(), hint = SqliteErrorKind::from_error(source).hint())]
     Sql {
-        /// What was tried.
+        /// The failed action.
         verb: &'static str,
         /// The database.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         source: rusqlite::Error,
     },
-    /// The file is no SQLite database.
+    /// The file is not a SQLite database.
     #[error("{path} is not a database")]
     #[class(Config, hint = "Check the path. The file was left as it is.")]
     NotADatabase {
         /// The file.
         path: PathBuf,
     },
-    /// The file is a SQLite database that another program made.
+    /// The file is a SQLite database of another program.
     #[error("{path} is a database of another program")]
     #[class(Config, hint = "Check the path. The file was left as it is.")]
     Foreign {
@@ -76,7 +75,7 @@ pub enum SqliteError {
     Corrupt {
         /// The file.
         path: PathBuf,
-        /// What the check found first.
+        /// The first finding of the check.
         detail: String,
     },
     /// A newer program wrote the database.
@@ -90,8 +89,8 @@ pub enum SqliteError {
         /// The newest version known here.
         known: u32,
     },
-    /// A program from before the first release wrote the database, in a form that is not
-    /// read any more.
+    /// A program from before the first release wrote the database, in a form that is no longer
+    /// read.
     #[error(
         "the database {path} has the old form {version}, from before the first release, which \
          this program cannot read"
@@ -114,10 +113,10 @@ pub enum SqliteError {
         path: PathBuf,
         /// Its version in the old form.
         version: u32,
-        /// The version of the old form that would be carried over, if there is one.
+        /// The old version that would be carried over, if there is one.
         carried: Option<u32>,
     },
-    /// An older program wrote the database, and it was to be read only.
+    /// An older program wrote the database, and it was to be opened for reading only.
     #[error("the database {path} has version {found}; this program reads version {known}")]
     #[class(User, hint = "Start the automaton once with this program; that migrates it.")]
     Older {
@@ -128,9 +127,9 @@ pub enum SqliteError {
         /// The version known here.
         known: u32,
     },
-    /// A migration failed; the database has the version before it.
+    /// A migration failed. The database keeps the version before it.
     #[error("cannot migrate the database {path} to version {version} ({name})")]
-    #[class(kind = SqliteErrorKind::of(source).kind(), hint = SqliteErrorKind::of(source).hint())]
+    #[class(kind = SqliteErrorKind::from_error(source).kind(), hint = SqliteErrorKind::from_error(source).hint())]
     Migrate {
         /// The file.
         path: PathBuf,
@@ -138,10 +137,10 @@ pub enum SqliteError {
         version: u32,
         /// The migration's name.
         name: &'static str,
-        /// Why not.
+        /// The cause.
         source: rusqlite::Error,
     },
-    /// The thread that writes could not be started.
+    /// The writer thread could not be started.
     #[error("cannot start the thread that writes the database")]
     #[class(Internal)]
     Spawn(#[source] std::io::Error),
@@ -149,23 +148,23 @@ pub enum SqliteError {
     #[error("cannot {operation}: the thread that writes the database has ended")]
     #[class(Internal, hint = "Start it again; what was stored is safe.")]
     WriterGone {
-        /// What was asked of it.
+        /// The requested operation.
         operation: &'static str,
     },
-    /// SQLite failed at what was asked of an open database. A reason that is not spelt out
-    /// is a defect of ours or a database that somebody edited.
-    #[error("cannot {operation}{}", SqliteErrorKind::of(.source))]
-    #[class(kind = SqliteErrorKind::of(source).kind(), hint = SqliteErrorKind::of(source).hint())]
+    /// An operation on an open database failed. A cause without an explanation is a defect of
+    /// this program or a manually edited database.
+    #[error("cannot {operation}{}", SqliteErrorKind::from_error(.source))]
+    #[class(kind = SqliteErrorKind::from_error(source).kind(), hint = SqliteErrorKind::from_error(source).hint())]
     Operation {
-        /// What was tried.
+        /// The failed operation.
         operation: &'static str,
-        /// Why not.
+        /// The cause.
         source: rusqlite::Error,
     },
 }
 
-/// Why a piece of work in a transaction stopped: SQLite failed, or a rule of whose database it
-/// is refused. Which operation it was is added where the work was ordered.
+/// The reason why work in a transaction stopped: SQLite failed, or a rule of the database's owner
+/// refused. The caller adds the operation.
 #[derive(Debug)]
 pub enum WriteError<E> {
     /// SQLite failed.
@@ -186,7 +185,7 @@ impl<E: From<SqliteError>> From<E> for WriteError<E> {
     }
 }
 
-/// Where books are kept, an amount that cannot be counted refuses.
+/// In a ledger, an amount that overflows is a refusal.
 impl<E: From<MoneyError>> From<MoneyError> for WriteError<E> {
     fn from(error: MoneyError) -> Self {
         Self::Refused(error.into())
@@ -194,7 +193,7 @@ impl<E: From<MoneyError>> From<MoneyError> for WriteError<E> {
 }
 
 impl<E: From<SqliteError>> WriteError<E> {
-    /// The error of the operation that was stopped, which completes "cannot …".
+    /// Returns the error of the stopped operation. `operation` completes "cannot …".
     pub fn during(self, operation: &'static str) -> E {
         match self {
             Self::Refused(error) => error,
@@ -203,8 +202,8 @@ impl<E: From<SqliteError>> WriteError<E> {
     }
 }
 
-/// The kinds of failure of SQLite that a user can do something about. Printed, it is the
-/// reason as the end of a sentence, or nothing.
+/// The kinds of SQLite failures that a user can resolve. Displayed as the end of a sentence, or
+/// as nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error, Classified)]
 pub enum SqliteErrorKind {
     /// The disk is full.
@@ -241,10 +240,10 @@ pub enum SqliteErrorKind {
 }
 
 impl SqliteErrorKind {
-    /// The kind of an error of SQLite.
+    /// Returns the kind of a SQLite error.
     #[must_use]
-    pub fn of(error: &rusqlite::Error) -> Self {
-        // The index of the log could not grow.
+    pub fn from_error(error: &rusqlite::Error) -> Self {
+        // The shared memory of the log could not grow.
         let shared = rusqlite::ffi::SQLITE_IOERR_SHMSIZE;
         if error.sqlite_error().is_some_and(|error| error.extended_code == shared) {
             return Self::Full;

@@ -1,9 +1,9 @@
-//! Brings a database to the version of this program, one step a transaction.
+//! Migrates a database to the version of this program, one step a transaction.
 //!
-//! The version is SQLite's `user_version`, set in the transaction of the step, so a
-//! step happened wholly or not at all; whose version it is says the `application_id`.
-//! A file without one is from before the schemas were folded into one step each: it
-//! must never be migrated. A migration that was ever released must never be changed.
+//! The version is SQLite's `user_version`, set in the step's transaction, so a step is applied
+//! completely or not at all. The `application_id` tells the kind of database. A file without one
+//! predates the schemas that were folded into one step each: it must never be migrated. A
+//! released migration must never be changed.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use rusqlite::{Connection, TransactionBehavior};
 
 use crate::error::SqliteError;
 
-/// One step of a schema.
+/// A step of a schema.
 #[derive(Debug, Clone, Copy)]
 pub struct Migration {
     version: u32,
@@ -20,14 +20,14 @@ pub struct Migration {
 }
 
 impl Migration {
-    /// The step to `version` (one more each; what is older than the first has an old form),
-    /// what it does in a word or two, and its statements.
+    /// Creates the step to `version`. Each step's version is one higher, and anything older than
+    /// the first has the old form. `name` describes the step in a word or two.
     pub const fn new(version: u32, name: &'static str, sql: &'static str) -> Self {
         Self { version, name, sql }
     }
 }
 
-/// One kind of database: how its files are told from all others, and its schema.
+/// A kind of database: its file identification and its schema.
 #[derive(Debug, Clone, Copy)]
 pub struct Schema {
     id: i32,
@@ -36,29 +36,29 @@ pub struct Schema {
 }
 
 impl Schema {
-    /// The databases that have this `application_id` (not 0), and the steps to their schema.
+    /// Creates a schema for databases with this `application_id` (not 0), with its steps.
     pub const fn new(id: i32, migrations: &'static [Migration]) -> Self {
         Self { id, migrations, carried: None }
     }
 
-    /// Takes over a file from before there were ids, too, if it has this version: its tables
-    /// are those of version 1.
+    /// Also accepts a file without an id that has this version. Its tables are those of version
+    /// 1.
     #[must_use]
     pub const fn carrying(self, version: u32) -> Self {
         Self { carried: Some(version), ..self }
     }
 
-    /// The newest version; 0 when there are no migrations.
+    /// Returns the newest version, or 0 if there are no migrations.
     pub(crate) fn newest(&self) -> u32 {
         self.migrations.iter().map(|step| step.version).max().unwrap_or(0)
     }
 
-    /// The oldest version that is read.
+    /// Returns the oldest version that is read.
     fn oldest(&self) -> u32 {
         self.migrations.first().map_or(1, |step| step.version)
     }
 
-    /// What a file is by its marks.
+    /// Returns the kind of a file with these marks.
     pub(crate) fn kind(&self, marks: Marks) -> Kind {
         match marks {
             Marks { id, version } if id == self.id && version >= self.oldest() => {
@@ -74,7 +74,7 @@ impl Schema {
     }
 }
 
-/// What a file's header says of it: SQLite's `application_id` and `user_version`.
+/// The marks in a file's header: SQLite's `application_id` and `user_version`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Marks {
     id: i32,
@@ -82,7 +82,7 @@ pub(crate) struct Marks {
 }
 
 impl Marks {
-    pub(crate) fn of(connection: &Connection) -> rusqlite::Result<Self> {
+    pub(crate) fn read(connection: &Connection) -> rusqlite::Result<Self> {
         let statement = "SELECT application_id, user_version \
                          FROM pragma_application_id, pragma_user_version";
         connection
@@ -90,37 +90,37 @@ impl Marks {
     }
 }
 
-/// What a file is.
+/// The kind of a file.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Kind {
-    /// One of the schema, at this version.
+    /// A database of the schema, at this version.
     Ours(u32),
-    /// One of the old form that only lacks the id.
+    /// A database of the old form that only lacks the id.
     Carried,
-    /// One of the old form.
+    /// A database of the old form.
     Old { version: u32, carried: Option<u32> },
-    /// One that somebody else made.
+    /// A database of another program.
     Foreign,
 }
 
-/// Gives a file of the old form that is carried over its id.
+/// Adds the id to a file of the old form that is carried over.
 pub(crate) fn carry(connection: &mut Connection, schema: &Schema) -> rusqlite::Result<()> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    // Asked again under the lock: another process may have done it.
-    if let Kind::Carried = schema.kind(Marks::of(&transaction)?) {
-        mark(&transaction, schema, 1)?;
+    // Checked again under the lock, since another process may have done it.
+    if let Kind::Carried = schema.kind(Marks::read(&transaction)?) {
+        set_marks(&transaction, schema, 1)?;
     }
     transaction.commit()
 }
 
-/// Runs the steps that the database has not seen.
+/// Applies the missing steps.
 pub(crate) fn migrate(
     connection: &mut Connection,
     path: &Path,
     schema: &Schema,
 ) -> Result<(), SqliteError> {
     for step in schema.migrations {
-        run(connection, schema, step).map_err(|source| SqliteError::Migrate {
+        apply_step(connection, schema, step).map_err(|source| SqliteError::Migrate {
             path: path.to_owned(),
             version: step.version,
             name: step.name,
@@ -130,20 +130,48 @@ pub(crate) fn migrate(
     Ok(())
 }
 
-fn run(connection: &mut Connection, schema: &Schema, step: &Migration) -> rusqlite::Result<()> {
-    if Marks::of(connection)?.version >= step.version {
+/// Lists the triggers and views of a database that its schema does not have, or has otherwise.
+/// The program's own statements set off such triggers.
+///
+/// # Errors
+/// When SQLite fails.
+#[expect(clippy::disallowed_methods, reason = "a database of no file has nothing to protect")]
+pub fn foreign_triggers(connection: &Connection, schema: &Schema) -> rusqlite::Result<Vec<String>> {
+    let made = Connection::open_in_memory()?;
+    for step in schema.migrations {
+        made.execute_batch(step.sql)?;
+    }
+    let own = triggers_and_views(&made)?;
+    let found = triggers_and_views(connection)?;
+    Ok(found.into_iter().filter(|one| !own.contains(one)).map(|(name, _)| name).collect())
+}
+
+/// The name and the definition of each trigger and view.
+fn triggers_and_views(connection: &Connection) -> rusqlite::Result<Vec<(String, String)>> {
+    let statement =
+        "SELECT name, sql FROM main.sqlite_schema WHERE type IN ('trigger', 'view') ORDER BY name";
+    let mut statement = connection.prepare(statement)?;
+    statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+}
+
+fn apply_step(
+    connection: &mut Connection,
+    schema: &Schema,
+    step: &Migration,
+) -> rusqlite::Result<()> {
+    if Marks::read(connection)?.version >= step.version {
         return Ok(());
     }
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    // Asked again under the lock: another process may have taken the step.
-    if Marks::of(&transaction)?.version < step.version {
+    // Checked again under the lock, since another process may have applied the step.
+    if Marks::read(&transaction)?.version < step.version {
         transaction.execute_batch(step.sql)?;
-        mark(&transaction, schema, step.version)?;
+        set_marks(&transaction, schema, step.version)?;
     }
     transaction.commit()
 }
 
-fn mark(connection: &Connection, schema: &Schema, version: u32) -> rusqlite::Result<()> {
+fn set_marks(connection: &Connection, schema: &Schema, version: u32) -> rusqlite::Result<()> {
     connection.pragma_update(None, "application_id", schema.id)?;
     connection.pragma_update(None, "user_version", version)
 }

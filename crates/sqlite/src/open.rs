@@ -1,8 +1,8 @@
-//! Opens databases: makes, checks, migrates.
+//! Opens databases: creates, checks and migrates them.
 //!
-//! A new database is made under another name and put in its place whole, so an
-//! empty file at the path is always damage and never a birth. A file that is
-//! refused must never be changed, not even by folding its log into it.
+//! A new database is created under another name and renamed when complete, so an empty file at
+//! the path is always damage. A refused file must never be changed, not even by folding its log
+//! into it.
 
 use std::fs::{self, OpenOptions, Permissions};
 use std::io;
@@ -17,31 +17,32 @@ use crate::error::{SqliteError, SqliteErrorKind};
 use crate::migrate::{Kind, Marks, Schema, carry, migrate};
 use crate::place::place_new;
 
-/// How long a statement waits for another process that is writing.
+/// The time that a statement waits for another process that writes.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The size of a page in bytes. Most rows are short, and a write copies each page that it
-/// touches into the write-ahead log: with pages of 4 KiB that is several times as much. Less of
-/// a page is left empty beside a long row, too.
+/// The page size in bytes. Most rows are short, and a write copies each touched page into the
+/// write-ahead log. Pages of 4 KiB would make that several times as much. Small pages also leave
+/// less empty space beside a long row.
 const PAGE_BYTES: u32 = 512;
 
-/// Pages of the write-ahead log after which it is folded back: 4 MiB.
+/// The pages of the write-ahead log after which it is folded back: 4 MiB.
 const CHECKPOINT_PAGES: u32 = 8192;
 
-/// Opens the database for writing; makes it when it is missing, migrates it when
-/// it is older. Reads every page only when [`ended_well`] says no. Write-ahead log, foreign keys on, `synchronous=NORMAL`: a
-/// commit survives the death of the process, [`crate::CommitDurability`] adds the death
-/// of the machine. Only the owner can read the files.
+/// Opens the database for writing. Creates it if it is missing, and migrates it if it is older.
+/// Checks every page only if [`ended_well`] is false. Uses a write-ahead log, foreign keys and
+/// `synchronous=NORMAL`: a commit survives the death of the process, and
+/// [`crate::CommitDurability`] can add the death of the machine. Only the owner can read the
+/// files.
 ///
 /// # Errors
-/// Everything in [`SqliteError`] but `Missing` and `Older`.
+/// Any [`SqliteError`] except `Missing` and `Older`.
 pub fn open(path: &Path, schema: &Schema) -> Result<Connection, SqliteError> {
     let clean = ended_well(path);
     if !exists(path)? {
         create(path, schema)?;
     }
     let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-    let found = header(&connection, path, schema)?;
+    let found = read_header(&connection, path, schema)?;
     if !clean {
         check(&connection, path)?;
     }
@@ -60,19 +61,19 @@ pub fn open(path: &Path, schema: &Schema) -> Result<Connection, SqliteError> {
     Ok(connection)
 }
 
-/// Opens the database for reading. Never makes, changes or migrates it.
+/// Opens the database for reading. Never creates, changes or migrates it.
 ///
 /// # Errors
-/// `Missing`, `Older`, and what [`open`] has.
+/// Returns `Missing`, `Older`, and the errors of [`open`].
 pub fn open_read_only(path: &Path, schema: &Schema) -> Result<Connection, SqliteError> {
     if !exists(path)? {
         return Err(SqliteError::Missing { path: path.to_owned() });
     }
-    // A log can only be read through its shared index, which must be writable;
-    // `query_only` refuses every write of this connection instead.
+    // A log can only be read through its shared index, which must be writable. `query_only`
+    // refuses every write of this connection instead.
     let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     let known = schema.newest();
-    let found = match header(&connection, path, schema)? {
+    let found = match read_header(&connection, path, schema)? {
         Found::Version(version) => version,
         Found::Carried => 0,
     };
@@ -83,28 +84,27 @@ pub fn open_read_only(path: &Path, schema: &Schema) -> Result<Connection, Sqlite
     Ok(connection)
 }
 
-/// Whether nothing waits in the log, as [`checkpoint`] and the last connection that closes
-/// leave it. SQLite writes to the file itself only from a log that is on the disk, with its
-/// name, so that whatever cut a program off while it wrote there, a full log is left behind.
-/// A log of somebody who still writes is full, too.
+/// Returns true if the log is empty, as [`checkpoint`] and the last closing connection leave it.
+/// SQLite writes to the file itself only from a log that is on disk with its name, so a program
+/// that dies while writing leaves a log with content. So does a program that is still writing.
 #[must_use]
 pub fn ended_well(path: &Path) -> bool {
     !fs::metadata(beside(path, "-wal")).is_ok_and(|log| log.len() > 0)
 }
 
-/// Folds the log back into the file and empties it; does what it can while others read.
+/// Folds the log back into the file and empties it. While others read, it does as much as
+/// possible.
 ///
 /// # Errors
-/// When SQLite fails.
+/// Fails if SQLite fails.
 pub fn checkpoint(connection: &Connection) -> rusqlite::Result<()> {
     connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
 }
 
-/// Does some work with `synchronous=FULL`: a transaction that commits in it is
-/// on the disk when it returns. The log is synced as a whole, so every earlier
-/// commit is on the disk then, too. The work must not be inside a transaction. The mode is
-/// that of the one connection: a second one would make each forget its pages whenever the
-/// other has written.
+/// Runs work with `synchronous=FULL`: its committed transactions are on disk when it returns. The
+/// log is synced as a whole, so every earlier commit is on disk then too. The work must not be
+/// inside a transaction. The mode applies to one connection, since with a second one each would
+/// drop its cached pages whenever the other has written.
 pub(crate) fn with_full_sync<T, E: From<rusqlite::Error>>(
     connection: &mut Connection,
     work: impl FnOnce(&mut Connection) -> Result<T, E>,
@@ -122,7 +122,7 @@ pub(crate) fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, Sqlit
     // Until the file is known to be ours, closing must not fold the log into it.
     connection
         .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
-        // A plan that hangs on the bound values would be made anew for each of them.
+        // Otherwise a plan that depends on the bound values would be recompiled for each of them.
         .and_then(|_| connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true))
         .and_then(|_| connection.busy_timeout(BUSY_TIMEOUT))
         .map_err(sql("open", path))?;
@@ -135,18 +135,18 @@ fn exists(path: &Path) -> Result<bool, SqliteError> {
         path: path.to_owned(),
         source,
     })?;
-    // An empty log is what a refused file leaves beside it, and holds nothing.
+    // A refused file may leave an empty log beside it, which contains nothing.
     if !found && fs::metadata(beside(path, "-wal")).is_ok_and(|log| log.len() > 0) {
         return Err(SqliteError::Orphaned { path: path.to_owned() });
     }
     Ok(found)
 }
 
-/// Makes a migrated database under another name, then gives it its own. That fails when another
-/// process was faster, whose database is as good.
+/// Creates a migrated database under another name, then renames it. Renaming fails if another
+/// process was faster. Its database is equally good.
 fn create(path: &Path, schema: &Schema) -> Result<(), SqliteError> {
     let draft = beside(path, &format!(".new-{}", std::process::id()));
-    let made = draw_up(&draft, schema).and_then(|()| {
+    let made = build_draft(&draft, schema).and_then(|()| {
         match place_new(&draft, path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => sync_directory(path),
             placed => placed,
@@ -158,19 +158,19 @@ fn create(path: &Path, schema: &Schema) -> Result<(), SqliteError> {
         })
     });
     for end in ["", "-wal", "-shm"] {
-        // silent-ok: a draft that stays behind is in nobody's way.
+        // silent-ok: a leftover draft disturbs nothing.
         fs::remove_file(beside(&draft, end)).ok();
     }
     made
 }
 
-fn draw_up(draft: &Path, schema: &Schema) -> Result<(), SqliteError> {
+fn build_draft(draft: &Path, schema: &Schema) -> Result<(), SqliteError> {
     // SQLite gives the log and the index the mode of the database.
     let made = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(draft);
     let file =
         made.map_err(|source| SqliteError::File { verb: "make", path: draft.to_owned(), source })?;
     let mut connection = connect(draft, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-    // Whatever happens to a draft, nobody reads it: it is synced once, as a whole.
+    // Nobody reads a draft, so it is synced once, at the end.
     connection
         .pragma_update(None, "page_size", PAGE_BYTES)
         .and_then(|()| connection.pragma_update(None, "journal_mode", "MEMORY"))
@@ -193,18 +193,22 @@ fn sync_directory(path: &Path) -> io::Result<()> {
     fs::File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
 }
 
-/// What a file turned out to be.
+/// The result of reading a file's header.
 enum Found {
     /// A database of the schema, at this version.
     Version(u32),
-    /// One of the old form that is carried over.
+    /// A database of the old form that is carried over.
     Carried,
 }
 
-/// Reads whose database it is and its version, and refuses what is not ours; changes nothing.
-fn header(connection: &Connection, path: &Path, schema: &Schema) -> Result<Found, SqliteError> {
+/// Reads the kind and version of a database, and refuses other databases. Changes nothing.
+fn read_header(
+    connection: &Connection,
+    path: &Path,
+    schema: &Schema,
+) -> Result<Found, SqliteError> {
     let path_owned = || path.to_owned();
-    let marks = Marks::of(connection).map_err(|source| match source.sqlite_error_code() {
+    let marks = Marks::read(connection).map_err(|source| match source.sqlite_error_code() {
         Some(ErrorCode::NotADatabase) => SqliteError::NotADatabase { path: path_owned() },
         Some(ErrorCode::DatabaseCorrupt) => {
             SqliteError::Corrupt { path: path_owned(), detail: source.to_string() }
@@ -229,14 +233,14 @@ fn header(connection: &Connection, path: &Path, schema: &Schema) -> Result<Found
     }
 }
 
-/// Reads every page, for damage.
+/// Checks every page for damage.
 pub(crate) fn check(connection: &Connection, path: &Path) -> Result<(), SqliteError> {
     let corrupt = |detail| SqliteError::Corrupt { path: path.to_owned(), detail };
     let verdict = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0));
     match verdict {
         Ok(verdict) if verdict == "ok" => Ok(()),
         Ok(verdict) => Err(corrupt(verdict)),
-        Err(error) if SqliteErrorKind::of(&error) == SqliteErrorKind::Damaged => {
+        Err(error) if SqliteErrorKind::from_error(&error) == SqliteErrorKind::Damaged => {
             Err(corrupt(error.to_string()))
         }
         Err(error) => Err(sql("check", path)(error)),
@@ -249,7 +253,7 @@ fn configure(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "synchronous", "NORMAL")?;
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
-    // A view or trigger in the file must not be able to call what is not harmless.
+    // A view or trigger in the file must not be able to call harmful functions.
     connection.pragma_update(None, "trusted_schema", false)
 }
 

@@ -1,19 +1,18 @@
-//! Gives a finished file its name, unless the name is taken.
+//! Renames a finished file to its final name, unless the name is taken.
 //!
-//! A hard link does both in one step. File systems of memory sticks, shares and shared folders
-//! have no hard links: there the file is renamed while the folder is locked, so that two
+//! A hard link does both in one step. File systems of memory sticks, network shares and shared
+//! folders have no hard links. There the file is renamed while the folder is locked, so that two
 //! processes of this program cannot both find the name free.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
-/// Gives the file at `draft` the name `path`, and writes the folder to the disk. The draft may be
-/// gone afterwards.
+/// Renames the file at `draft` to `path`, and syncs the folder. The draft may be gone afterwards.
 ///
 /// # Errors
-/// [`ErrorKind::AlreadyExists`] when the name is taken, and when neither a link nor a lock can be
-/// had; then there is no new file at `path`.
+/// Returns [`ErrorKind::AlreadyExists`] if the name is taken. Also fails if neither a hard link
+/// nor a lock is possible. Then there is no new file at `path`.
 pub fn place_new(draft: &Path, path: &Path) -> io::Result<()> {
     match fs::hard_link(draft, path) {
         Ok(()) => {}
@@ -23,8 +22,8 @@ pub fn place_new(draft: &Path, path: &Path) -> io::Result<()> {
     folder_of(path)?.sync_all()
 }
 
-/// Whether a failure may mean that the file system has no hard links. A full disk, a missing
-/// folder and a taken name fail in any other way, too.
+/// Returns true if a failure may mean that the file system has no hard links. A full disk, a
+/// missing folder and a taken name would fail in every way.
 const fn has_no_links(kind: ErrorKind) -> bool {
     !matches!(
         kind,
@@ -47,7 +46,7 @@ fn rename_locked(draft: &Path, path: &Path, no_link: &io::Error) -> io::Result<(
         );
         io::Error::new(no_lock.kind(), what)
     })?;
-    // The lock ends when the folder is closed.
+    // Closing the folder ends the lock.
     match path.symlink_metadata() {
         Ok(_) => Err(ErrorKind::AlreadyExists.into()),
         Err(error) if error.kind() == ErrorKind::NotFound => fs::rename(draft, path),
@@ -81,7 +80,7 @@ mod tests {
             let taken = place(&at("second"), &target).unwrap_err();
             assert_eq!(taken.kind(), ErrorKind::AlreadyExists);
             assert_eq!(fs::read_to_string(&target).unwrap(), "first");
-            // A link that leads nowhere is a name that is taken.
+            // A dangling link also takes the name.
             let dangling = at(&format!("dangling-{nth}"));
             std::os::unix::fs::symlink(at("nowhere"), &dangling).unwrap();
             let taken = place(&at("second"), &dangling).unwrap_err();
@@ -95,7 +94,8 @@ mod tests {
         let target = folder.path().join("target");
         let lock = File::open(folder.path()).unwrap();
         lock.lock().unwrap();
-        let (draft, path) = (folder.path().join("draft"), target.clone());
+        let draft = folder.path().join("draft");
+        let path = target.clone();
         fs::write(&draft, "late").unwrap();
         let late = std::thread::spawn(move || {
             rename_locked(&draft, &path, &ErrorKind::Unsupported.into()).map_err(|it| it.kind())

@@ -1,14 +1,13 @@
-//! The one hand that writes to a database, and the transactions that it runs.
+//! The only writer of a database, and its transactions.
 //!
-//! Jobs come through a bounded queue. What waits together goes into one transaction, each
-//! job in a savepoint of it where there are several, so that one that fails rolls back alone; one commit for all of
-//! them, synced when any of them asks for that, and only then the fault points and the
-//! answers. A panic in a job ends the thread and rolls back all that was not yet answered:
-//! every caller, those that wait and all later ones, gets [`SqliteError::WriterGone`].
-//! Nobody may go on with a state that nobody knows. In a simulation there is no such
-//! thread: whoever asks runs the job, alone in its transaction, so that a history depends on
-//! nothing but its seed. There is no runtime here: the thread waits by itself, and who
-//! waits for it does so in any.
+//! Jobs come through a bounded queue. Waiting jobs share one transaction. If there are several,
+//! each has its own savepoint, so that a failing job rolls back alone. One commit covers all of
+//! them, and is synced if any of them asks for that. Fault points and replies come after it. A
+//! panic in a job ends the thread and rolls back everything that was not yet answered: every
+//! caller, waiting or later, gets [`SqliteError::WriterGone`]. No caller may continue with an
+//! unknown state. A simulation has no such thread: the caller runs the job, alone in its
+//! transaction, so that a history depends only on its seed. There is no runtime here: the thread
+//! blocks, and callers can wait for it in any runtime.
 
 use std::future::poll_fn;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -23,17 +22,16 @@ use rusqlite::{Connection, Transaction, TransactionBehavior, ffi};
 use crate::error::{SqliteError, WriteError};
 use crate::open::{checkpoint, with_full_sync};
 
-/// Jobs that may wait, and jobs that are committed together, at most; a caller beyond them
-/// waits itself.
+/// The most jobs that wait, and that are committed together. Further callers wait for room.
 const QUEUE: usize = 64;
 
-/// How long the end of a writer waits for who reads.
+/// The time that closing waits for readers.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// Who is told that everything that was committed is on the disk.
+/// A callback for when all commits are on disk.
 pub type CommitHook = Box<dyn Fn() + Send>;
 
-/// What a commit survives.
+/// The failure that a commit survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CommitDurability {
     /// The death of the process.
@@ -42,30 +40,29 @@ pub enum CommitDurability {
     Machine,
 }
 
-/// How a write is done, besides its statements.
+/// The options of a write, besides its statements.
 #[derive(Debug, Clone, Copy)]
 pub struct WriteOptions {
     operation: &'static str,
-    /// Nothing where it only reads.
+    /// `None` for a read.
     sync: Option<CommitDurability>,
     reaches: [Option<FaultPoint>; 3],
 }
 
 impl WriteOptions {
-    /// A write that survives the process. `operation` completes "cannot …".
+    /// Creates options for a write that survives the process. `operation` completes "cannot …".
     #[must_use]
     pub const fn new(operation: &'static str) -> Self {
         Self { operation, sync: Some(CommitDurability::Process), reaches: [None; 3] }
     }
 
-    /// What the commit that holds it has to survive.
+    /// Sets the failure that the commit must survive.
     #[must_use]
     pub const fn sync(self, sync: CommitDurability) -> Self {
         Self { sync: Some(sync), ..self }
     }
 
-    /// The next of the fault points that lie right after the commit that holds it, three at
-    /// most.
+    /// Adds a fault point directly after the commit. There are at most three.
     #[must_use]
     pub const fn reaches(self, point: FaultPoint) -> Self {
         let [_, before, last] = self.reaches;
@@ -73,53 +70,53 @@ impl WriteOptions {
     }
 }
 
-/// Who is told of commits.
+/// The callbacks for commits.
 #[derive(Default)]
 pub struct WriterHooks {
-    /// Of each that holds a write with a fault point; before anybody is answered.
+    /// Called for each commit with a fault point, before anybody is answered.
     pub faults: Option<Arc<dyn Faults>>,
-    /// Of each that survives the machine.
+    /// Called for each commit that survives the machine.
     pub synced: Option<CommitHook>,
 }
 
-/// A handle on the writer of a database. Cheap to clone; the thread ends with the last of
-/// them.
+/// A handle of a database's writer. Cheap to clone. The thread ends with the last handle.
 #[derive(Clone)]
 pub struct Writer {
     executor: Executor,
 }
 
-/// Who runs the jobs.
+/// The executor of jobs.
 #[derive(Clone)]
 enum Executor {
-    /// The thread.
+    /// The writer thread.
     Thread { orders: SyncSender<Order>, waiting: WaitingCallers },
-    /// Whoever asks; nothing is left after the end. Nothing is awaited while it is held.
+    /// The caller. `None` after closing. The lock is not held across an await.
     Caller(Arc<Mutex<Option<Worker>>>),
 }
 
-/// Those who wait for a place in the queue.
+/// Callers that wait for room in the queue.
 type WaitingCallers = Arc<Mutex<Vec<Waker>>>;
 
 type LoneWork = Box<dyn FnOnce(&mut Option<Worker>) + Send>;
 
-/// What the writer is told.
+/// An order to the writer.
 enum Order {
     /// Work in a transaction, which may be that of others, too.
     Together(WriteOptions, Box<dyn Job>),
-    /// Work outside any transaction; also the end of it all, which leaves no worker.
+    /// Work outside any transaction. Closing is one, and leaves no worker.
     Alone(LoneWork),
 }
 
-/// The work of somebody, among that which is committed together.
+/// A job that is committed together with others.
 trait Job: Send {
-    /// Does it; what SQLite failed with, if it did, where nothing of it is to stay.
+    /// Does the work. On failure nothing of it may remain. Returns SQLite's error, if that was
+    /// the cause.
     fn work(&mut self, connection: &Connection) -> Result<(), Option<rusqlite::Error>>;
-    /// Answers, once it is known what became of all of them.
+    /// Answers the caller, once the result of the commit is known.
     fn answer(self: Box<Self>, committed: Result<(), &rusqlite::Error>);
 }
 
-/// A job before its work and after it.
+/// A job, before or after its work.
 struct QueuedJob<W, T, E> {
     operation: &'static str,
     work: Option<W>,
@@ -136,7 +133,7 @@ where
     fn work(&mut self, connection: &Connection) -> Result<(), Option<rusqlite::Error>> {
         self.done = self.work.take().map(|work| work(connection));
         match &self.done {
-            Some(Err(WriteError::Sql(error))) => Err(Some(same(error))),
+            Some(Err(WriteError::Sql(error))) => Err(Some(copy_error(error))),
             Some(Err(WriteError::Refused(_))) | None => Err(None),
             Some(Ok(_)) => Ok(()),
         }
@@ -147,22 +144,22 @@ where
         let done = match (done, committed) {
             // A refusal stands, whatever became of the others.
             (Some(Err(halt)), _) => Err(halt),
-            (_, Err(error)) => Err(WriteError::Sql(same(error))),
+            (_, Err(error)) => Err(WriteError::Sql(copy_error(error))),
             (Some(done), Ok(())) => done,
             (None, Ok(())) => {
                 Err(WriteError::Refused(SqliteError::WriterGone { operation }.into()))
             }
         };
-        // silent-ok: the caller stopped waiting; the work is done all the same.
+        // silent-ok: the caller stopped waiting. The work is done anyway.
         caller.send(done.map_err(|halt| halt.during(operation))).ok();
     }
 }
 
 impl Writer {
-    /// Has a thread of this name write.
+    /// Starts a writer thread with this name.
     ///
     /// # Errors
-    /// [`SqliteError::Spawn`].
+    /// Returns [`SqliteError::Spawn`].
     pub fn start(
         connection: Connection,
         name: &str,
@@ -184,19 +181,19 @@ impl Writer {
         Ok(Self { executor: Executor::Thread { orders, waiting } })
     }
 
-    /// The same without a thread, for a simulation: each job is done where it is asked for,
-    /// and blocks there.
+    /// Creates a writer without a thread, for a simulation. Each job runs in its caller and
+    /// blocks it.
     #[must_use]
     pub fn in_caller(connection: Connection, hooks: WriterHooks) -> Self {
         let worker = Some(Worker { connection, hooks });
         Self { executor: Executor::Caller(Arc::new(Mutex::new(worker))) }
     }
 
-    /// Does some work in a transaction, and waits until that is committed. It is done even
-    /// when nobody waits for it any more.
+    /// Does work in a transaction, and waits until it is committed. The work is done even if the
+    /// caller stops waiting.
     ///
     /// # Errors
-    /// What the work refuses with, what SQLite fails with, [`SqliteError::WriterGone`].
+    /// Returns the refusal of the work, SQLite's failure, or [`SqliteError::WriterGone`].
     pub async fn write<T: Send + 'static, E: From<SqliteError> + Send + 'static>(
         &self,
         write: WriteOptions,
@@ -209,8 +206,8 @@ impl Writer {
         answered.await.map_err(|_| SqliteError::WriterGone { operation })?
     }
 
-    /// The same for work that only reads, in the order of its asking: it sees what was
-    /// written before. `operation` completes "cannot …".
+    /// Does work that only reads, in the order of the calls: it sees earlier writes. `operation`
+    /// completes "cannot …".
     ///
     /// # Errors
     /// As [`Writer::write`].
@@ -222,7 +219,7 @@ impl Writer {
         self.write(WriteOptions { sync: None, ..WriteOptions::new(operation) }, work).await
     }
 
-    /// Does what cannot be done in a transaction. `operation` completes "cannot …".
+    /// Does work that is impossible in a transaction. `operation` completes "cannot …".
     ///
     /// # Errors
     /// As [`Writer::write`].
@@ -231,7 +228,7 @@ impl Writer {
         operation: &'static str,
         work: impl FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, SqliteError> {
-        self.on_worker(operation, |open| open.as_mut().map(|it| work(&mut it.connection))).await
+        self.run_on_worker(operation, |open| open.as_mut().map(|it| work(&mut it.connection))).await
     }
 
     /// Folds the log back into the file.
@@ -242,17 +239,17 @@ impl Writer {
         let fold = |open: &mut Option<Worker>| {
             open.as_ref().map(|it| checkpoint(&it.connection).map(|()| it.synced()))
         };
-        self.on_worker("fold the log back", fold).await
+        self.run_on_worker("fold the log back", fold).await
     }
 
-    async fn on_worker<T: Send + 'static>(
+    async fn run_on_worker<T: Send + 'static>(
         &self,
         operation: &'static str,
         work: impl FnOnce(&mut Option<Worker>) -> Option<rusqlite::Result<T>> + Send + 'static,
     ) -> Result<T, SqliteError> {
         let (caller, answered) = oneshot::channel();
         let alone = move |open: &mut Option<Worker>| {
-            // silent-ok: the caller stopped waiting; the work is done all the same.
+            // silent-ok: the caller stopped waiting. The work is done anyway.
             work(open).and_then(|done| caller.send(done).ok());
         };
         self.order(Order::Alone(Box::new(alone))).await;
@@ -260,25 +257,25 @@ impl Writer {
         done.map_err(|source| SqliteError::Operation { operation, source })
     }
 
-    /// Does what was asked for before, folds the log back and waits until the database is
-    /// closed, so that the next start has nothing to check. Whoever asks later gets
-    /// [`SqliteError::WriterGone`].
+    /// Finishes earlier jobs, folds the log back and closes the database, so that the next start
+    /// has nothing to check. Later callers get [`SqliteError::WriterGone`].
     ///
     /// # Errors
-    /// [`SqliteError::WriterGone`] when it had ended before; when SQLite cannot fold the log.
+    /// Returns [`SqliteError::WriterGone`] if the writer had ended before. Fails if SQLite cannot
+    /// fold the log.
     pub async fn close(self) -> Result<(), SqliteError> {
         let end = |open: &mut Option<Worker>| open.take().map(Worker::close);
-        self.on_worker("close the database", end).await
+        self.run_on_worker("close the database", end).await
     }
 
-    /// Gives an order, once there is room for it. Where nobody is left who could carry it
-    /// out, it is dropped, and with it the way of its answer.
+    /// Queues an order once there is room. If no writer is left, the order is dropped, and with
+    /// it its reply channel.
     async fn order(&self, order: Order) {
         match &self.executor {
             Executor::Thread { orders, waiting } => {
                 let mut order = Some(order);
                 poll_fn(|context| {
-                    // Held while the queue is looked at, so that no call to wake up is missed.
+                    // Held while the queue is checked, so that no wake-up is missed.
                     let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
                     let Some(Err(TrySendError::Full(back))) =
                         order.take().map(|order| orders.try_send(order))
@@ -294,7 +291,7 @@ impl Writer {
                 .await;
             }
             Executor::Caller(worker) => {
-                // One who panicked has left a state that nobody knows.
+                // A panicked caller has left an unknown state.
                 if let Ok(mut worker) = worker.lock() {
                     carry_out(&mut worker, vec![order]);
                 }
@@ -303,18 +300,18 @@ impl Writer {
     }
 }
 
-/// What the thread is told.
+/// The queue of the thread.
 struct Inbox {
     orders: Receiver<Order>,
-    /// After the orders, since who waits has to find that nobody takes them any more.
+    /// Dropped after the orders, so that woken callers find the queue closed.
     waiting: WakeOnDrop,
 }
 
 struct WakeOnDrop(WaitingCallers);
 
 impl Inbox {
-    /// What waits together; nothing once nobody can ask any more. While it is being
-    /// synced, the next ones gather.
+    /// Returns the waiting orders, or `None` when no handle is left. Further orders gather while
+    /// these are synced.
     fn next(&self) -> Option<Vec<Order>> {
         // silent-ok: the last handle is gone, which is a way to end.
         let first = self.orders.recv().ok()?;
@@ -339,7 +336,7 @@ impl Drop for WakeOnDrop {
     }
 }
 
-/// Carries these out in their order; what comes after an end is dropped.
+/// Carries out orders in order. Orders after a close are dropped.
 fn carry_out(worker: &mut Option<Worker>, orders: Vec<Order>) {
     let mut jobs = Vec::new();
     for order in orders {
@@ -357,14 +354,14 @@ fn carry_out(worker: &mut Option<Worker>, orders: Vec<Order>) {
     }
 }
 
-/// The connection, and who is told of its commits.
+/// The connection, and the callbacks for its commits.
 struct Worker {
     connection: Connection,
     hooks: WriterHooks,
 }
 
 impl Worker {
-    /// Does these in one transaction, and answers each when that is committed.
+    /// Commits jobs in one transaction, then answers each.
     fn commit(&mut self, mut jobs: Vec<(WriteOptions, Box<dyn Job>)>) {
         if jobs.is_empty() {
             return;
@@ -403,14 +400,14 @@ impl Worker {
     }
 
     fn close(self) -> rusqlite::Result<()> {
-        // A reader that stays for long is not waited for: then the next start checks.
+        // Closing does not wait for a slow reader: then the next start checks the database.
         self.connection.busy_timeout(CLOSE_TIMEOUT)?;
         checkpoint(&self.connection)
     }
 }
 
-/// Commits what of these succeeds; those of them that write. An error here is one of all of
-/// them: a full disk for instance can have SQLite roll everything back.
+/// Commits the successful jobs, and returns the options of those that write. An error affects all
+/// of them: on a full disk, for instance, SQLite may roll back everything.
 fn commit(
     connection: &mut Connection,
     behavior: TransactionBehavior,
@@ -418,7 +415,7 @@ fn commit(
 ) -> rusqlite::Result<Vec<WriteOptions>> {
     let mut sql = connection.transaction_with_behavior(behavior)?;
     let mut kept = Vec::new();
-    // One that is alone rolls all of it back: a savepoint would copy each page that it changes.
+    // A single job rolls back the whole transaction. A savepoint would copy each changed page.
     if let [(write, job)] = jobs
         && write.sync.is_some()
     {
@@ -430,7 +427,7 @@ fn commit(
     }
     for (write, job) in jobs {
         if write.sync.is_none() {
-            // silent-ok: the job keeps its error for its answer, and has changed nothing.
+            // silent-ok: the job keeps its error for its reply, and has changed nothing.
             job.work(&sql).ok();
             continue;
         }
@@ -445,17 +442,17 @@ fn commit(
     Ok(kept)
 }
 
-/// The same error once more, for each of those whom it concerns.
-fn same(error: &rusqlite::Error) -> rusqlite::Error {
+/// Copies an error for each of the callers that it concerns.
+fn copy_error(error: &rusqlite::Error) -> rusqlite::Error {
     let code = error.sqlite_error().copied().unwrap_or(ffi::Error::new(ffi::SQLITE_ABORT));
     rusqlite::Error::SqliteFailure(code, Some(error.to_string()))
 }
 
-/// Does one transaction that is on the disk when it returns, for who writes alone and in no
-/// thread. Work that fails leaves nothing behind.
+/// Does one transaction that is on disk when it returns, for single writers without a thread.
+/// Failing work leaves nothing behind.
 ///
 /// # Errors
-/// What the work fails with, or SQLite.
+/// Returns the failure of the work or of SQLite.
 pub fn write_synced<T, E: From<rusqlite::Error>>(
     connection: &mut Connection,
     work: impl FnOnce(&Transaction<'_>) -> Result<T, E>,

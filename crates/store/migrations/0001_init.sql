@@ -102,6 +102,8 @@ CREATE TABLE turns (
     estimated         INTEGER NOT NULL DEFAULT 0 CHECK (estimated IN (0, 1)),
     first_token_ms    INTEGER,
     total_ms          INTEGER,
+    -- The word of the server for the end of the answer, where its meaning is not known.
+    unknown_end       TEXT,
     asked_at          INTEGER,
     head              INTEGER REFERENCES prompt_parts (seq),
     moment            TEXT,
@@ -270,6 +272,7 @@ CREATE TABLE tool_calls (
     result_source   TEXT,
     started_at      INTEGER,
     duration_ms     INTEGER CHECK (duration_ms >= 0),
+    exit_code       INTEGER,
     args_sha256     BLOB    CHECK (length(args_sha256) = 32),
     intents         TEXT    CHECK (json_valid(intents)),
     outcome         TEXT    CHECK (outcome IN ('allow', 'ask', 'deny')),
@@ -311,7 +314,7 @@ BEFORE UPDATE OF id, turn, ordinal, tool, source, effect, args_sha256, intents, 
 ON tool_calls WHEN old.decided_sha256 IS NOT NULL
 BEGIN SELECT RAISE(ABORT, 'decisions are never changed'); END;
 CREATE TRIGGER tool_calls_outcomes_fixed
-BEFORE UPDATE OF status, result_label, result_source, duration_ms, result_sha256, ended_at, ended_link, ended_sha256
+BEFORE UPDATE OF status, result_label, result_source, duration_ms, exit_code, result_sha256, ended_at, ended_link, ended_sha256
 ON tool_calls WHEN old.ended_sha256 IS NOT NULL
 BEGIN SELECT RAISE(ABORT, 'outcomes are never changed'); END;
 
@@ -543,19 +546,40 @@ CREATE TRIGGER payment_steps_fixed BEFORE UPDATE ON payment_steps WHEN old.sha25
 -- One link a write of the store, over the rows that it added. Each of them has the number of its link
 -- and a digest of what the link covers of it: of a call `decided_*` and `ended_*`, of a step
 -- `link` and `sha256`.
+--
+-- `changes` is the digest of the rows of `audit_changes` of this link, where it has any: it stays
+-- when they are folded.
 CREATE TABLE audit_chain (
-    seq    INTEGER PRIMARY KEY,
-    at     INTEGER NOT NULL,
-    sha256 BLOB    NOT NULL CHECK (length(sha256) = 32)
+    seq     INTEGER PRIMARY KEY,
+    at      INTEGER NOT NULL,
+    sha256  BLOB    NOT NULL CHECK (length(sha256) = 32),
+    changes BLOB    CHECK (length(changes) = 32)
 ) STRICT;
 CREATE TRIGGER audit_chain_kept BEFORE DELETE ON audit_chain BEGIN SELECT RAISE(ABORT, 'links are never deleted'); END;
 CREATE TRIGGER audit_chain_fixed BEFORE UPDATE ON audit_chain BEGIN SELECT RAISE(ABORT, 'links are never changed'); END;
 
--- How long the chain is and how it ends, kept apart so that a cut tail is found.
+-- Rows that may change, as the write of a link left them: the hash of the row's columns, or none
+-- where the row was deleted. The newest one for a row of the table `source` says what that row must be.
+-- Two more names stand for no table: `floor` says that links up to the number `row` keep their digest
+-- alone, and `stray` that the row named was not what the chain says when the program next wrote it.
+CREATE TABLE audit_changes (
+    source TEXT    NOT NULL,
+    row    TEXT    NOT NULL,
+    link   INTEGER NOT NULL,
+    sha256 BLOB    CHECK (length(sha256) = 32),
+    PRIMARY KEY (source, row, link)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX audit_changes_link ON audit_changes (link);
+
+-- How long the chain is and how it ends, kept apart so that a cut tail is found. `changes` counts
+-- the rows of `audit_changes`, `rows` those of tables that they cover: much more of the first than of
+-- the second is folded.
 CREATE TABLE audit_head (
-    one    INTEGER PRIMARY KEY CHECK (one = 1),
-    links  INTEGER NOT NULL CHECK (links >= 0),
-    sha256 BLOB    NOT NULL CHECK (length(sha256) = 32)
+    one     INTEGER PRIMARY KEY CHECK (one = 1),
+    links   INTEGER NOT NULL CHECK (links >= 0),
+    sha256  BLOB    NOT NULL CHECK (length(sha256) = 32),
+    changes INTEGER NOT NULL DEFAULT 0,
+    rows    INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 INSERT INTO audit_head (one, links, sha256) VALUES (1, 0, zeroblob(32));
 

@@ -13,16 +13,16 @@ use crate::ledger::{LedgerCategory, Revenue, book_cost, book_income};
 use crate::sales::{self, PortSales};
 use crate::thread::{CommitDurability, ConnectionExt, Tx, WriteOptions, sql};
 
-/// How far a history was read: the numbers of its newest entry and of its newest sale.
+/// Position in a history: the numbers of its newest entry and of its newest sale that were read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Cursor {
-    /// Of the changes of what the account has.
+    /// Newest change of the balance.
     pub entry: i64,
-    /// Of what was sold.
+    /// Newest sale.
     pub sale: i64,
 }
 
-/// What a page of a history told that was not known.
+/// New entries of a page of a history.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AccountPage {
     /// Income and costs, to be booked.
@@ -32,7 +32,7 @@ pub struct AccountPage {
 }
 
 impl Store {
-    /// How far the history of the account with this cloud was read.
+    /// Returns the position in the account's history with this cloud.
     ///
     /// # Errors
     /// When SQLite fails.
@@ -71,7 +71,7 @@ impl Store {
         self.write(write, work).await
     }
 
-    /// What rented machines cost.
+    /// Returns the cost of rented machines.
     ///
     /// # Errors
     /// When SQLite fails.

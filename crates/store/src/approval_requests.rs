@@ -1,4 +1,4 @@
-//! How a question comes into `approvals`: with the payment or the call that waits for it.
+//! Storage of questions in `approvals`, with the payment or the call that waits for them.
 //!
 //! What is asked about is fixed by its hash, and the same call is asked about once. Nobody
 //! is asked without end: beyond a limit a call is refused without a question.
@@ -17,16 +17,16 @@ use crate::thread::{ConnectionExt, Tx, sql};
 /// Questions that may wait at once; a call beyond is refused without one.
 const WAITING_MAX: u32 = 50;
 
-/// What is asked.
+/// A question to the creator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApprovalRequest {
-    /// What would be done.
+    /// Action that needs approval.
     pub summary: String,
     /// The code of the rule that asks.
     pub code: String,
-    /// Why it asks.
+    /// Reason of the rule.
     pub reason: String,
-    /// When it lapses.
+    /// Expiry.
     pub expires_at: Timestamp,
 }
 
@@ -88,7 +88,7 @@ fn hash_of_call(tool: &str, arguments: &str) -> Hash {
     Hash::of(format!("{{\"arguments\":{arguments},\"tool\":\"{tool}\"}}").as_bytes())
 }
 
-/// What a question is about, as it is stored.
+/// Subject of a question, as it is stored.
 struct QuestionRow<'a> {
     subject: String,
     call: Option<(&'a str, &'a str)>,

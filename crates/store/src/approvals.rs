@@ -25,8 +25,7 @@ use crate::error::{StoreError, TxError, missing, unfit};
 use crate::thread::{CommitDurability, ConnectionExt, Tx, WriteOptions, sql};
 use crate::{Hash, Store, payments, wakes};
 
-/// Where a question stands.
-/// Its [`name`](Self::name) is the one in the database.
+/// State of a question. Its [`name`](Self::name) is the one in the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalState {
@@ -54,13 +53,13 @@ pub enum ApprovalFilter {
 /// By whose hand a question was answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ApprovalAuthor {
-    /// Whoever can open the home's socket or its files.
+    /// A program that can open the home's socket or its files.
     Home,
-    /// Whoever signs with the creator's key.
+    /// The holder of the creator's key.
     Signature,
 }
 
-/// What a question is about.
+/// Subject of a question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalSubject {
@@ -82,24 +81,24 @@ pub enum ApprovalSubject {
 pub struct Approval {
     /// Its id.
     pub id: ApprovalId,
-    /// What it is about.
+    /// Subject.
     #[serde(flatten)]
     pub subject: ApprovalSubject,
     /// SHA-256 of exactly what would be done; an answer is to this alone.
     pub action_sha256: String,
-    /// What would be done, and who caused it.
+    /// Action, with the label of its cause.
     pub summary: Labelled,
     /// The code of the rule that asks.
     pub code: String,
-    /// Why it asks.
+    /// Reason of the rule.
     pub reason: String,
-    /// Where it stands.
+    /// Current state.
     pub state: ApprovalState,
-    /// When it was asked.
+    /// Time of the question.
     pub at: Timestamp,
-    /// When it lapses.
+    /// Expiry.
     pub expires_at: Timestamp,
-    /// When it was answered.
+    /// Time of the answer.
     pub answered_at: Option<Timestamp>,
     /// The call that was made for it.
     pub used_by: Option<CallId>,

@@ -1,11 +1,12 @@
-//! `audit_chain`: decisions, outcomes, payments and answers as a chain of hashes.
+//! `audit_chain`: decisions, outcomes, payments, answers and changes of rows as a chain of hashes.
 //!
 //! Each write of the store that adds rows adds one link: the hash of the digests of these
 //! rows' columns and of the link before it; `audit_head` holds how many links there are and
 //! the last hash. Writes that are committed together have a link each, in their order, and
 //! one that fails takes its link with it: what a chain looks like never hangs on who else
 //! was waiting. Verifying computes everything again from the rows: an edited, added or
-//! deleted row, an edited link and a cut tail are found. Whoever cuts the tail *and* rewrites
+//! deleted row, an edited link and a cut tail are found. Rows that may change are covered as
+//! each write left them (`rows`). Whoever cuts the tail *and* rewrites
 //! the head leaves a chain that is whole: finding that takes a head that was
 //! kept outside this database, which `record` compares with.
 
@@ -18,11 +19,12 @@ use rusqlite::{Connection, Row, params};
 use crate::Store;
 use crate::codec::{CallText, Sql, SqlText, get, maybe};
 use crate::error::{StoreError, TxError, missing};
+use crate::rows;
+use crate::rows::changes::ChangeList;
 use crate::thread::{ConnectionExt, Tx, sql};
 use automaton_core::names::Names;
 
-/// What a link tells of.
-/// Its [`name`](Self::name) is the one in the database.
+/// Subject of a link. Its [`name`](Self::name) is the one in the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Names)]
 pub enum LinkKind {
     /// The policy decided about what a call intends.
@@ -33,6 +35,9 @@ pub enum LinkKind {
     Payment,
     /// A question to the creator was asked, answered, or its answer used.
     Approval,
+    /// Rows that may change were added, changed or deleted: a list of them, under the number
+    /// of its link.
+    Changes,
 }
 
 impl LinkKind {
@@ -44,6 +49,7 @@ impl LinkKind {
             Self::Outcome => sql!("body_outcome"),
             Self::Payment => sql!("body_payment"),
             Self::Approval => sql!("body_approval"),
+            Self::Changes => sql!("changes_of"),
         }
     }
 
@@ -79,16 +85,20 @@ impl LinkKind {
                 "result_label",
                 "result_source",
                 "duration_ms",
+                "exit_code",
                 "at",
             ],
             Self::Payment => &["id", "payment", "step", "detail", "label", "source", "at"],
             Self::Approval => &["id", "approval", "step", "action_sha256", "label", "source", "at"],
+            // Those of a list are its rows.
+            Self::Changes => &[],
         }
     }
 
-    /// The statement that gives a subject the number of its link and its digest.
-    const fn cover(self) -> &'static str {
-        match self {
+    /// The statement that gives a subject the number of its link and its digest, where the link
+    /// itself does not hold them.
+    const fn cover(self) -> Option<&'static str> {
+        let statement = match self {
             Self::Decision => {
                 "UPDATE tool_calls SET decided_link = ?2, decided_sha256 = ?3 WHERE id = ?1"
             }
@@ -97,11 +107,13 @@ impl LinkKind {
             }
             Self::Payment => "UPDATE payment_steps SET link = ?2, sha256 = ?3 WHERE id = ?1",
             Self::Approval => "UPDATE approval_steps SET link = ?2, sha256 = ?3 WHERE id = ?1",
-        }
+            Self::Changes => return None,
+        };
+        Some(statement)
     }
 }
 
-/// What verifying the chain found.
+/// Result of a verification of the chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChainReport {
     /// Links that are there.
@@ -110,22 +122,24 @@ pub struct ChainReport {
     pub head: Hash,
     /// The first thing that is wrong.
     pub broken: Option<ChainBreak>,
+    /// Problems of rows that may change, the first hundred of them.
+    pub rows: Vec<ChainBreak>,
 }
 
 impl ChainReport {
-    /// Whether nothing is wrong.
+    /// Returns true if no problem was found.
     #[must_use]
     pub const fn is_whole(&self) -> bool {
         self.broken.is_none()
     }
 }
 
-/// Where the chain is broken, and how.
+/// Place and kind of a break in the chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChainBreak {
     /// The link, where it is about one.
     pub seq: Option<u64>,
-    /// What is wrong.
+    /// Kind of the problem.
     pub problem: ChainProblem,
 }
 
@@ -144,6 +158,43 @@ pub enum ChainProblem {
     ResultEdited(String),
     /// A row has no link.
     Unlinked(LinkKind, String),
+    /// The list of the rows that a link is about is gone.
+    ListGone,
+    /// The list of the rows that a link is about was edited, or put back.
+    ListEdited,
+    /// The database has a trigger or view that is not the program's, which changes rows when the
+    /// program writes.
+    ForeignTrigger(String),
+    /// A list tells of a table that this program does not know.
+    UnknownTable(String),
+    /// A row is not what the link left.
+    RowEdited {
+        /// Its table.
+        table: String,
+        /// Its name there.
+        row: String,
+    },
+    /// A row is there that no link tells of.
+    RowAdded {
+        /// Its table.
+        table: String,
+        /// Its name there.
+        row: String,
+    },
+    /// A row is gone that the link left.
+    RowDeleted {
+        /// Its table.
+        table: String,
+        /// Its name there.
+        row: String,
+    },
+    /// A row was not what the links before had left, when the write of the link changed it.
+    RowStray {
+        /// Its table.
+        table: String,
+        /// Its name there.
+        row: String,
+    },
     /// The chain ends elsewhere than its head says.
     TailCut {
         /// Links that there should be.
@@ -165,6 +216,31 @@ impl fmt::Display for ChainBreak {
             ChainProblem::SubjectEdited(id) => write!(f, "{id}, which it tells of, was edited"),
             ChainProblem::ResultEdited(id) => write!(f, "the result of the call {id} was edited"),
             ChainProblem::Unlinked(kind, id) => write!(f, "the {} {id} has no link", kind.name()),
+            ChainProblem::ListGone => f.write_str("the list of the rows that it changed is gone"),
+            ChainProblem::ListEdited => {
+                f.write_str("the list of the rows that it changed was edited")
+            }
+            ChainProblem::ForeignTrigger(name) => {
+                write!(f, "the database has {name}, a trigger or view that is not the program's")
+            }
+            ChainProblem::UnknownTable(table) => {
+                write!(f, "it tells of the table {table}, which this program does not know")
+            }
+            ChainProblem::RowEdited { table, row } => {
+                write!(f, "row {row} of {table}, which it wrote, was edited")
+            }
+            ChainProblem::RowAdded { table, row } => {
+                write!(f, "row {row} of {table} was added: no link tells of it")
+            }
+            ChainProblem::RowDeleted { table, row } => {
+                write!(f, "row {row} of {table}, which it wrote, was deleted")
+            }
+            ChainProblem::RowStray { table, row } => {
+                write!(
+                    f,
+                    "row {row} of {table} had been edited, added or deleted before it wrote it"
+                )
+            }
             ChainProblem::TailCut { expected } => {
                 write!(f, "the chain does not end with link {expected}, as its head says")
             }
@@ -188,35 +264,63 @@ pub(crate) struct Growing {
     seq: u64,
     prev: Hash,
     rows: Vec<(LinkKind, String, Hash)>,
+    changes: ChangeList,
 }
 
 /// Has the link of this transaction cover a row that was just added.
 pub(crate) fn append(tx: &Tx<'_>, kind: LinkKind, subject: &str) -> Result<(), TxError> {
+    let (digest, _) = body(tx, kind, subject)?.ok_or_else(|| missing(kind.name(), &subject))?;
+    grow(tx, |link| {
+        if let Some(statement) = kind.cover() {
+            tx.exec(statement, params![subject, Sql(link.seq), Sql(digest)])?;
+        }
+        link.rows.push((kind, subject.to_owned(), digest));
+        Ok(())
+    })
+}
+
+/// Has the link of this transaction cover changes beside those that its triggers saw.
+pub(crate) fn add_changes(tx: &Tx<'_>, changes: ChangeList) -> Result<(), TxError> {
+    grow(tx, |link| {
+        link.changes.list.extend(changes.list);
+        link.changes.kept += changes.kept;
+        link.changes.rows += changes.rows;
+        Ok(())
+    })
+}
+
+/// Adds to the link of this transaction, which begins with the first addition.
+fn grow(tx: &Tx<'_>, add: impl FnOnce(&mut Growing) -> Result<(), TxError>) -> Result<(), TxError> {
     let mut chain = tx.chain.borrow_mut();
-    let link = match &mut *chain {
-        Some(link) => link,
+    match &mut *chain {
+        Some(link) => add(link),
         none => {
             let (links, prev) = head(tx)?;
-            none.insert(Growing { seq: links + 1, prev, rows: Vec::new() })
+            let (rows, changes) = Default::default();
+            add(none.insert(Growing { seq: links + 1, prev, rows, changes }))
         }
-    };
-    let (digest, _) = body(tx, kind, subject)?.ok_or_else(|| missing(kind.name(), &subject))?;
-    tx.exec(kind.cover(), params![subject, Sql(link.seq), Sql(digest)])?;
-    link.rows.push((kind, subject.to_owned(), digest));
-    Ok(())
+    }
 }
 
 /// Adds the link of a transaction whose work is done, and writes down where the
 /// chain ends now.
 pub(crate) fn close_link(tx: &Tx<'_>) -> Result<(), TxError> {
-    let Some(Growing { seq, prev, mut rows }) = tx.chain.take() else { return Ok(()) };
+    let changed = rows::changes::find_changes(tx)?;
+    if !changed.list.is_empty() {
+        add_changes(tx, changed)?;
+    }
+    let Some(Growing { seq, prev, mut rows, changes }) = tx.chain.take() else { return Ok(()) };
+    let changes = rows::changes::insert_list(tx, seq, changes)?;
+    if let Some(digest) = changes {
+        rows.push((LinkKind::Changes, seq.to_string(), digest));
+    }
     rows.sort_by(|(a, one, _), (b, other, _)| (a.name(), one).cmp(&(b.name(), other)));
     let covered = rows.iter().map(|(kind, subject, digest)| {
         let kind = kind.name();
         Covered { kind, subject, digest }
     });
     let hash = link(&prev, tx.now.as_millis(), covered);
-    tx.exec(sql!("link_insert"), params![Sql(seq), Sql(tx.now), Sql(hash)])?;
+    tx.exec(sql!("link_insert"), params![Sql(seq), Sql(tx.now), Sql(hash), changes.map(Sql)])?;
     tx.exec("UPDATE audit_head SET links = ?1, sha256 = ?2", params![Sql(seq), Sql(hash)])?;
     Ok(())
 }
@@ -276,10 +380,12 @@ pub(crate) fn walk(
 /// Computes the whole chain again, as it is in one moment: in one transaction.
 pub(crate) fn verify(moment: &Connection) -> Result<ChainReport, TxError> {
     let (expected, expected_head) = head(moment)?;
+    let floor = rows::changes::read_floor(moment)?;
     let (mut links, mut last, mut broken) = (0_u64, GENESIS, None);
     let rest = walk(moment, 0, |found, rows| {
         if broken.is_none() {
-            let problem = problem(moment, found, rows, links, last)?;
+            let so_far = SoFar { links, last, floor };
+            let problem = problem(moment, found, rows, so_far)?;
             broken = problem.map(|problem| ChainBreak { seq: Some(found.seq), problem });
         }
         (links, last) = (links + 1, found.hash);
@@ -293,22 +399,40 @@ pub(crate) fn verify(moment: &Connection) -> Result<ChainReport, TxError> {
         let problem = unlinked.map_or_else(|| outside(moment), |problem| Ok(Some(problem)))?;
         broken = problem.map(|problem| ChainBreak { seq: None, problem });
     }
-    Ok(ChainReport { links, head: last, broken })
+    let rows = rows::check::row_problems(moment)?;
+    let broken = broken.or_else(|| rows.first().cloned());
+    Ok(ChainReport { links, head: last, broken, rows })
 }
 
-/// What is wrong with a link and its rows, after so many links and this hash.
+/// Position of a verification in the chain.
+#[derive(Debug, Clone, Copy)]
+struct SoFar {
+    /// Number of links before.
+    links: u64,
+    /// The hash of the last one.
+    last: Hash,
+    /// The last link whose list of changes may be gone.
+    floor: u64,
+}
+
+/// Returns the problem of a link and its rows, given the position before it.
 fn problem(
     connection: &Connection,
     found: LinkRow,
     rows: &[Subject],
-    links: u64,
-    last: Hash,
+    SoFar { links, last, floor }: SoFar,
 ) -> Result<Option<ChainProblem>, TxError> {
     if found.seq != links + 1 {
         return Ok(Some(ChainProblem::Gap));
     }
     let mut covered = Vec::with_capacity(rows.len());
     for Subject { link, kind, id, digest } in rows {
+        if *kind == LinkKind::Changes {
+            let problem = rows::check::list_problem(connection, found.seq, *digest, floor)?;
+            let (None, Some(digest)) = (&problem, digest) else { return Ok(problem) };
+            covered.push((kind.name(), id.as_str(), *digest));
+            continue;
+        }
         let body = body(connection, *kind, id)?;
         let Some((body, at)) = body.filter(|(body, _)| Some(*body) == *digest) else {
             return Ok(Some(ChainProblem::SubjectEdited(id.clone())));
@@ -322,8 +446,8 @@ fn problem(
     Ok((link(&last, found.at, covered) != found.hash).then_some(ChainProblem::LinkEdited))
 }
 
-/// What is wrong beside the chain: rows that no link tells of, and results that
-/// are not those whose hash is in it.
+/// Returns a problem beside the chain: rows without a link, and results that differ from their
+/// hash.
 fn outside(connection: &Connection) -> Result<Option<ChainProblem>, TxError> {
     let unlinked = connection.one(sql!("unlinked"), [], |row| {
         Ok(ChainProblem::Unlinked(get(row, "kind")?, row.get("id")?))
@@ -361,14 +485,7 @@ fn body(
         let mut body = CanonicalRow::new(kind.name());
         each_column(row, |_, value| {
             let so_far = std::mem::replace(&mut body, CanonicalRow::new(""));
-            body = match value {
-                ValueRef::Null => so_far.maybe(None),
-                ValueRef::Integer(number) => so_far.int(number),
-                ValueRef::Text(text) => so_far.text(&String::from_utf8_lossy(text)),
-                // No column of the audit is a real number; bytes tell it apart.
-                ValueRef::Real(number) => so_far.bytes(&number.to_be_bytes()),
-                ValueRef::Blob(bytes) => so_far.bytes(bytes),
-            };
+            body = rows::covered::add_value(so_far, value);
         })?;
         Ok((body.hash(), row.get("at")?))
     })?)

@@ -10,8 +10,7 @@
 
 use automaton_core::faults::FaultPoint;
 use automaton_core::id::{CallId, TurnId};
-use automaton_core::record::{CallStatus, DecisionOutcome};
-use automaton_core::time::Span;
+use automaton_core::record::{CallStatus, DecisionOutcome, FinishedCall};
 use automaton_core::tool::Effect;
 use automaton_core::trust::Labelled;
 use automaton_sqlite::chain::Hash;
@@ -38,7 +37,7 @@ impl Store {
     /// not said.
     pub async fn step_calls(
         &self,
-        ends: Vec<CallEnd>,
+        ends: Vec<FinishedCall>,
         next: Option<(CallId, Effect)>,
     ) -> Result<(), StoreError> {
         let mut write = WriteOptions::new("store how a call goes on");
@@ -64,19 +63,6 @@ impl Store {
     }
 }
 
-/// How a call ended.
-#[derive(Debug, Clone)]
-pub struct CallEnd {
-    /// The call.
-    pub call: CallId,
-    /// How.
-    pub status: CallStatus,
-    /// What the model is told of it.
-    pub result: Labelled,
-    /// How long it ran.
-    pub duration: Span,
-}
-
 /// Stores a judged call, its decision and its intents.
 pub(crate) fn plan(
     tx: &Tx<'_>,
@@ -97,7 +83,7 @@ pub(crate) fn plan(
     if starts { start(tx, call.id) } else { Ok(()) }
 }
 
-/// Why a call's parts cannot all be true, if they cannot.
+/// Returns the contradiction between the parts of a call, if there is one.
 fn contradiction(call: &JudgedCall) -> Option<&'static str> {
     use CallStatus::{
         Done, Failed, Invalid, NotStarted, Planned, Refused, Skipped, Started, Unknown,
@@ -135,12 +121,12 @@ fn start(tx: &Tx<'_>, call: CallId) -> Result<(), TxError> {
     Err(cannot_become(call, standing(tx, call)?, CallStatus::Started))
 }
 
-pub(crate) fn finish_all(tx: &Tx<'_>, ends: &[CallEnd]) -> Result<(), TxError> {
+pub(crate) fn finish_all(tx: &Tx<'_>, ends: &[FinishedCall]) -> Result<(), TxError> {
     ends.iter().try_for_each(|end| finish(tx, end))
 }
 
-pub(crate) fn finish(tx: &Tx<'_>, end: &CallEnd) -> Result<(), TxError> {
-    let (call, Labelled { label, source, text }) = (end.call, &end.result);
+pub(crate) fn finish(tx: &Tx<'_>, end: &FinishedCall) -> Result<(), TxError> {
+    let (call, Labelled { label, source, text }) = (end.id, &end.result);
     let (found, stored) = (standing(tx, call)?, Sql(CallText(text.clone())));
     if found == end.status {
         let params = params![Sql(call), stored, Sql(*label), source.as_str()];
@@ -155,7 +141,17 @@ pub(crate) fn finish(tx: &Tx<'_>, end: &CallEnd) -> Result<(), TxError> {
     let hash = Sql(Hash::of(text.as_bytes()));
     tx.exec(
         sql!("call_finish"),
-        params![Sql(call), status, stored, label, source, duration, hash, Sql(tx.now)],
+        params![
+            Sql(call),
+            status,
+            stored,
+            label,
+            source,
+            duration,
+            hash,
+            Sql(tx.now),
+            end.exit_code
+        ],
     )?;
     rates::give_back(tx, call, end.status)?;
     audit::append(tx, LinkKind::Outcome, &call.to_string())
@@ -167,7 +163,7 @@ pub(crate) fn open_calls(tx: &Tx<'_>, turn: TurnId) -> Result<Vec<(CallId, CallS
     Ok(tx.all(sql!("calls_open"), [Sql(turn)], read)?)
 }
 
-/// How many calls of a turn are not final.
+/// Returns the number of calls of a turn that are not final.
 pub(crate) fn unfinished(tx: &Tx<'_>, turn: TurnId) -> Result<u32, TxError> {
     let calls = open_calls(tx, turn)?;
     Ok(u32::try_from(calls.len()).unwrap_or(u32::MAX))

@@ -27,7 +27,7 @@ pub(crate) fn keep(tx: &Tx<'_>, turn: TurnId, choice: Option<&ModelChoice>) -> R
     Ok(())
 }
 
-/// What the answers of one model used and cost.
+/// Usage and cost of one model's answers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ModelSpend {
     /// The model.
@@ -36,11 +36,11 @@ pub struct ModelSpend {
     pub answers: u64,
     /// Tokens of their prompts, cached ones included.
     pub prompt_tokens: u64,
-    /// Of these, tokens that a cache held.
+    /// Prompt tokens that came from a cache.
     pub cached_tokens: u64,
     /// Tokens of the answers.
     pub completion_tokens: u64,
-    /// What they cost.
+    /// Cost.
     pub cost: Microcents,
 }
 
@@ -62,7 +62,7 @@ fn spend(connection: &Connection, since: Timestamp) -> Result<Vec<ModelSpend>, T
 pub struct ChosenModel {
     /// The model.
     pub model: ModelId,
-    /// Whether the creator chose it, and not the automaton.
+    /// True if the creator chose it; false if the automaton did.
     pub by_creator: bool,
 }
 
@@ -104,7 +104,7 @@ impl Store {
         self.run("read which model was chosen", |tx| chosen(tx)).await
     }
 
-    /// What the answers of each model cost since a time, the dearest first.
+    /// Returns usage and cost of each model since a time, the dearest first.
     ///
     /// # Errors
     /// When SQLite fails.
@@ -114,7 +114,7 @@ impl Store {
 }
 
 impl Reader {
-    /// What the answers of each model cost since a time, the dearest first.
+    /// Returns usage and cost of each model since a time, the dearest first.
     ///
     /// # Errors
     /// When SQLite fails.
@@ -122,7 +122,7 @@ impl Reader {
         self.read("add up what models cost", |connection| spend(connection, since))
     }
 
-    /// How the model of a turn was chosen; of the newest that asked one, where none is named.
+    /// Returns the choice of a turn's model; of the newest turn that asked one if none is named.
     ///
     /// # Errors
     /// When SQLite fails, or what is kept is damaged.

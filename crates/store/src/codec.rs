@@ -182,13 +182,13 @@ impl SqlText for Hash {
     }
 }
 
-/// What a call said or gave, which may be long.
+/// Text of a call or of its result, which may be long.
 #[derive(Debug)]
 pub(crate) struct CallText(pub(crate) String);
 
 /// Sizes of texts that are packed, in bytes.
 const PACKED_BYTES: RangeInclusive<usize> = 256..=64 << 20;
-/// Of zlib's ten levels: the higher ones save a hundredth more, and take twice as long.
+/// Level of zlib: higher ones save one percent more, and take twice as long.
 const PACKED_LEVEL: u8 = 1;
 
 impl SqlText for CallText {

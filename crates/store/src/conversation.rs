@@ -20,14 +20,14 @@ use crate::thread::{ConnectionExt, sql};
 pub struct ConversationMessage {
     /// Its id.
     pub id: MessageId,
-    /// Who said it.
+    /// Speaker.
     pub from: Speaker,
-    /// What it says, with its origin.
+    /// Text with its origin.
     #[serde(flatten)]
     pub body: Labelled,
-    /// When it was stored.
+    /// Time at which it was stored.
     pub at: Timestamp,
-    /// Where a message of the creator stands.
+    /// State of a message of the creator.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub standing: Option<MessageStatus>,
     /// The message that it answers, if it says so.
@@ -48,7 +48,7 @@ pub enum Speaker {
     Automaton,
 }
 
-/// Where a message of the creator stands.
+/// State of a message of the creator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MessageStatus {
@@ -97,7 +97,7 @@ impl Reader {
         self.read("read a message", |connection| Ok(utterances(connection, Some(id), 1)?.pop()))
     }
 
-    /// What answered a message of the creator, if anything did and is still kept.
+    /// Returns the answer to a message of the creator, if there is one that is still kept.
     ///
     /// # Errors
     /// When SQLite fails.

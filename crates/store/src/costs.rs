@@ -24,7 +24,7 @@ use crate::prompts::{self, PromptRow};
 use crate::thread::{CommitDurability, ConnectionExt, Tx, WriteOptions, sql};
 use crate::{Store, choices, pnl};
 
-/// Whose word the cost of an answer is.
+/// Source of the cost of an answer.
 const SOURCE: &str = "provider";
 
 /// Forgets that an answer was not heard.
@@ -37,11 +37,11 @@ pub struct CostTotals {
     pub answers: u64,
     /// Tokens of their prompts, cached ones included.
     pub prompt_tokens: u64,
-    /// Of these, tokens that a cache held.
+    /// Prompt tokens that came from a cache.
     pub cached_tokens: u64,
     /// Tokens of the answers.
     pub completion_tokens: u64,
-    /// What they cost.
+    /// Cost.
     pub cost: Microcents,
     /// Those whose tokens are an estimate.
     pub estimated: u64,
@@ -60,7 +60,7 @@ pub struct NewCostReservation {
     pub most: Microcents,
     /// The cloud that is asked for it, which can tell later what it cost.
     pub cloud: Option<String>,
-    /// What answers may cost.
+    /// Ceilings for answers.
     pub ceilings: InferenceCeilings,
 }
 
@@ -83,14 +83,14 @@ pub struct UnsettledCost {
 pub struct CostReservation {
     id: HoldId,
     most: Microcents,
-    /// Where it is listed, if it is not of an earlier life.
+    /// List that holds it, if it is not of an earlier process.
     awaited: Option<AwaitedAnswers>,
 }
 
 /// The answers that somebody waits for.
 pub(crate) type AwaitedAnswers = Arc<Mutex<BTreeSet<HoldId>>>;
 
-/// Whoever broke down with them left a set that was whole.
+/// Locks the set. A panic of another thread leaves it in order.
 fn locked(awaited: &AwaitedAnswers) -> MutexGuard<'_, BTreeSet<HoldId>> {
     awaited.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -104,7 +104,7 @@ impl Drop for CostReservation {
 }
 
 impl CostReservation {
-    /// What the server is to call the question, so that its answer can be asked for again.
+    /// Returns the name of the request at the server, to ask for its answer again.
     #[must_use]
     pub fn name(&self) -> String {
         self.id.to_string()
@@ -117,20 +117,20 @@ impl CostReservation {
     }
 }
 
-/// What a turn asked its model with.
+/// Request of a turn to its model.
 #[derive(Debug)]
 pub struct AskedAnswer {
     /// The prompt, as far as it is kept.
     pub prompt: PromptRow,
-    /// When it was sent.
+    /// Time of the request.
     pub at: Timestamp,
-    /// What was booked for the answer, where that costs something.
+    /// Reservation for the answer, if it costs something.
     pub reservation: Option<CostReservation>,
-    /// How the model was chosen.
+    /// Choice of the model.
     pub choice: Option<ModelChoice>,
 }
 
-/// What came of a question whose turn is given up.
+/// Outcome of a request whose turn was abandoned.
 #[derive(Debug)]
 pub enum AnswerEnd {
     /// It was answered all the same, at this cost.

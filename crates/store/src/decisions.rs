@@ -19,38 +19,38 @@ use crate::thread::{ConnectionExt, Tx, sql};
 use crate::turn_details::IntentDetails;
 use crate::turns::JudgedCall;
 
-/// What the policy decided about a call.
+/// Decision of the policy about a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NewDecision {
-    /// How it came out.
+    /// Outcome.
     pub outcome: DecisionOutcome,
     /// The code of the rule that decided, or `ALLOWED`.
     pub code: String,
     /// One sentence.
     pub reason: String,
-    /// How much harm the tool can do.
+    /// Harm that the tool can do.
     pub risk: Risk,
     /// The rules that were asked, in order.
     pub rules_evaluated: Vec<String>,
     /// Those that spoke up.
     pub rules_triggered: Vec<String>,
-    /// What it was decided under.
+    /// Context of the decision.
     #[serde(flatten)]
     pub under: DecisionContext,
 }
 
-/// What a decision was made under.
+/// Context of a decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct DecisionContext {
     /// The least trusted label of what the turn answers.
     pub input: Label,
     /// The least trusted label of what the wake heard.
     pub heard: Label,
-    /// Whose authority that gives.
+    /// Authority that follows from the labels.
     pub authority: Authority,
     /// The approval that it used.
     pub approval: Option<ApprovalId>,
-    /// How long it took, by the injected clock.
+    /// Duration, by the injected clock.
     pub latency_ms: SpanMillis,
 }
 
@@ -63,10 +63,10 @@ pub struct DecisionRecord {
     pub call: CallId,
     /// The call's tool, as the model named it.
     pub tool: String,
-    /// What was decided.
+    /// The decision.
     #[serde(flatten)]
     pub decision: NewDecision,
-    /// When it was stored.
+    /// Time at which it was stored.
     pub at: Timestamp,
 }
 
@@ -126,7 +126,7 @@ pub(crate) fn store(
     }
 }
 
-/// What a call intends, each with an id, as JSON.
+/// Encodes the intents of a call as JSON, each with an id.
 fn intents(tx: &Tx<'_>, call: &JudgedCall) -> Result<String, TxError> {
     let intended = call.intents.iter().cloned();
     let intended: Vec<_> =

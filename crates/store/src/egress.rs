@@ -22,9 +22,9 @@ use crate::reader::Reader;
 use crate::thread::{CommitDurability, ConnectionExt, Tx, WriteOptions, sql};
 use crate::turns::JudgedCall;
 
-/// What such a request is called in the place of a tool.
+/// Name of such a request in the place of a tool.
 const TOOL: &str = "egress";
-/// Who words the intent: the program that asked.
+/// Author of the intent: the program that sent the request.
 const SOURCE: &str = "exec";
 
 /// A request that was judged.
@@ -38,9 +38,9 @@ pub struct NewEgress {
     pub method: String,
     /// Scheme, host and port.
     pub origin: String,
-    /// What was judged.
+    /// The judged intent.
     pub intent: Intent,
-    /// What was decided.
+    /// The decision.
     pub decision: NewDecision,
 }
 
@@ -51,17 +51,17 @@ pub struct EgressRecord {
     pub id: CallId,
     /// The call whose command sent it.
     pub call: CallId,
-    /// When it was judged.
+    /// Time of the decision.
     pub at: Timestamp,
     /// The method; `CONNECT` for a tunnel.
     pub method: String,
     /// Scheme, host and port.
     pub origin: String,
-    /// Whether it was let through.
+    /// Outcome of the decision.
     pub outcome: DecisionOutcome,
     /// The code of the decision.
     pub code: String,
-    /// What came of it; nothing when it was refused, is under way, or is not known.
+    /// Outcome of the request; `None` if it was refused, is running, or is unknown.
     pub came: Option<EgressOutcome>,
 }
 

@@ -1,4 +1,4 @@
-//! What can go wrong in the store, each with its remedy.
+//! Errors of the store, each with its remedy.
 //!
 //! Refusals of the store's own rules name the row they are about. `Display` never repeats
 //! its source.
@@ -20,7 +20,7 @@ pub enum StoreError {
     Json {
         /// The value.
         what: &'static str,
-        /// Why not.
+        /// Cause.
         source: serde_json::Error,
     },
     /// An amount cannot be counted.
@@ -53,20 +53,20 @@ pub enum StoreError {
     #[error("there is no {noun} {id}")]
     #[class(Internal)]
     Missing {
-        /// What kind of thing.
+        /// Kind of the object.
         noun: &'static str,
         /// Its id or name.
         id: String,
     },
-    /// What was asked does not fit what is recorded.
+    /// The request contradicts the record.
     #[error("the {noun} {id} {why}")]
     #[class(Internal)]
     Unfit {
-        /// What kind of thing is in the way.
+        /// Kind of the object in the way.
         noun: &'static str,
         /// Its id or name.
         id: String,
-        /// Where it stands, as the rest of the sentence.
+        /// Its state, as the rest of the sentence.
         why: String,
     },
     /// The message is longer than a message may be.
@@ -82,14 +82,14 @@ pub enum StoreError {
     #[error("there are {limit} {noun} already; no more are taken")]
     #[class(Denied, hint = "Wait until the automaton has caught up.")]
     Full {
-        /// What kind of thing.
+        /// Kind of the object.
         noun: &'static str,
-        /// How many there may be.
+        /// Limit.
         limit: u32,
     },
 }
 
-/// Why a piece of work in the store stopped.
+/// Reason for which a transaction stopped.
 pub(crate) type TxError = automaton_sqlite::WriteError<StoreError>;
 
 /// The refusal for a row that does not exist.

@@ -14,7 +14,7 @@ use crate::error::{StoreError, TxError};
 use crate::reader::Reader;
 use crate::thread::{ConnectionExt, Tx, WriteOptions, sql};
 
-/// How long a purchase may be settled before the cloud credits it.
+/// Time within which the cloud credits a settled purchase.
 const CREDITED_WITHIN: Span = Span::from_secs(60);
 
 impl Store {

@@ -57,7 +57,7 @@ pub(crate) fn committed(
     turns(connection, sql!("turns_committed"), (Sql(from_seq), limit))
 }
 
-/// When the first turn from a number on was opened.
+/// Returns the time at which the first turn from a number on was opened.
 pub(crate) fn since(connection: &Connection, from: u64) -> Result<Option<Timestamp>, TxError> {
     let statement = "SELECT opened_at FROM turns WHERE seq >= ?1 ORDER BY seq LIMIT 1";
     Ok(connection.one(statement, [Sql(from)], |row| get(row, "opened_at"))?)
@@ -95,6 +95,7 @@ fn record(row: &Row<'_>) -> rusqlite::Result<TurnRecord> {
             estimated: row.get("estimated")?,
             first_token_ms: row.get("first_token_ms")?,
             total_ms: row.get("total_ms")?,
+            unknown_end: row.get("unknown_end")?,
         })
     });
     Ok(TurnRecord {
@@ -124,5 +125,6 @@ fn call(row: &Row<'_>) -> rusqlite::Result<CallRecord> {
         status: get(row, "status")?,
         result: result.transpose()?,
         duration: maybe::<Span>(row, "duration_ms")?.map(Into::into),
+        exit_code: row.get("exit_code")?,
     })
 }

@@ -18,7 +18,7 @@ use crate::{Reader, Store, summaries};
 /// Sums that are kept, so that prompts of the record can be made again.
 const DIGESTS_KEPT: u32 = 20;
 
-/// Where the history of a prompt begins.
+/// Beginning of the history in a prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct HistoryPosition {
     /// The number of the first turn that is shown.
@@ -28,11 +28,11 @@ pub struct HistoryPosition {
     /// The number of the first turn that is shown with its arguments whole, too. One before
     /// `whole_from` means the same as that.
     pub arguments_from: u64,
-    /// Whether the model was told that it will move, since it last did.
+    /// True if the model was told, since the last move, that the beginning will move.
     pub told: bool,
 }
 
-/// What the turns before one did, summed up.
+/// Summary of the turns before a number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DigestRow {
     /// The number of the first turn that is not in it.
@@ -41,12 +41,12 @@ pub struct DigestRow {
     pub label: Label,
     /// The sum as JSON.
     pub body: String,
-    /// What a model has made of turns that are in it, since or before, the newest.
+    /// Newest summaries by a model that are part of it.
     pub summaries: Vec<SessionSummary>,
 }
 
 impl Store {
-    /// Where the history of the prompt begins.
+    /// Returns the beginning of the prompt's history.
     ///
     /// # Errors
     /// [`StoreError::Unborn`] before the birth.
@@ -105,7 +105,7 @@ impl Store {
 }
 
 impl Reader {
-    /// Where the history of the prompt begins.
+    /// Returns the beginning of the prompt's history.
     ///
     /// # Errors
     /// [`StoreError::Unborn`] before the birth.

@@ -29,13 +29,13 @@ pub const INBOX_WAITING_MAX: u32 = 1000;
 /// the message's failures, but one that always kills must not do so for ever.
 pub const CRASHES_MAX: u32 = 10;
 
-/// How long a turn may wait for its model before its claims are stale.
+/// Time for which a turn may wait for its model before its claims are stale.
 const CLAIM_LEASE: Span = Span::from_secs(3600);
 
 /// Which messages a turn claims.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClaimOptions {
-    /// How many at most.
+    /// Most messages.
     pub most: u32,
     /// Those of one label; without one, all.
     pub only: Option<Label>,
@@ -74,7 +74,7 @@ impl Store {
         self.write(write.reaches(FaultPoint::MessageReceived), work).await
     }
 
-    /// What a message said, and who; nothing once it is gone.
+    /// Label of the messages to claim; `None` claims all.
     ///
     /// # Errors
     /// When SQLite fails.
@@ -86,7 +86,7 @@ impl Store {
         .await
     }
 
-    /// How many messages are in each state.
+    /// Returns the number of messages in each state.
     ///
     /// # Errors
     /// When SQLite fails.
@@ -94,7 +94,7 @@ impl Store {
         self.run("count the messages", |tx| counts(tx)).await
     }
 
-    /// How many messages wait: those of one label, or all.
+    /// Returns the number of waiting messages: those of one label, or all.
     ///
     /// # Errors
     /// When SQLite fails.
@@ -108,7 +108,7 @@ impl Store {
         .await
     }
 
-    /// How many messages wait that no turn has read.
+    /// Returns the number of waiting messages that no turn has read.
     ///
     /// # Errors
     /// When SQLite fails.
@@ -181,10 +181,10 @@ pub(crate) fn process(tx: &Tx<'_>, turn: TurnId) -> Result<(), TxError> {
     Ok(())
 }
 
-/// What became of the messages of a turn.
+/// Outcome for the messages of a turn.
 #[derive(Debug, Default)]
 pub(crate) struct RedeliveryOutcome {
-    /// How many wait again.
+    /// Messages that wait again.
     pub(crate) waiting: u32,
     /// Which were given up.
     pub(crate) given_up: Vec<MessageId>,

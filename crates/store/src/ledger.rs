@@ -17,8 +17,7 @@ use crate::codec::{Sql, get};
 use crate::error::{StoreError, TxError, conflict, unfit};
 use crate::thread::{CommitDurability, ConnectionExt, Tx, WriteOptions, sql};
 
-/// What a booking is about.
-/// Its [`name`](Self::name) is the one in the database.
+/// Subject of a booking. Its [`name`](Self::name) is the one in the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum LedgerCategory {
@@ -49,14 +48,14 @@ impl Store {
 
 /// One booking.
 pub(crate) struct LedgerBooking<'a> {
-    /// What makes it one booking, where somebody may tell of it again.
+    /// Key that makes it one booking, however often it is reported.
     pub(crate) key: Option<&'a str>,
     pub(crate) category: LedgerCategory,
     /// Below zero for a cost.
     pub(crate) amount: Microcents,
     pub(crate) turn: Option<TurnId>,
     pub(crate) goal: Option<&'a str>,
-    /// Whose word it is.
+    /// Source of the amount.
     pub(crate) source: &'a str,
 }
 
@@ -88,16 +87,16 @@ pub(crate) fn cost(amount: Microcents) -> Result<Microcents, MoneyError> {
     Microcents::ZERO.minus(amount)
 }
 
-/// What somebody has paid.
+/// A payment to the automaton.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Revenue {
-    /// What makes it one payment, wherever it is heard of.
+    /// Key that makes it one payment, wherever it is reported.
     pub key: String,
-    /// How much; above zero.
+    /// Amount; above zero.
     pub amount: Microcents,
-    /// Who paid.
+    /// Payer.
     pub from: String,
-    /// When it was settled.
+    /// Time of the settlement.
     pub at: Timestamp,
 }
 

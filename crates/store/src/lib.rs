@@ -1,4 +1,4 @@
-//! What the automaton stores: its life, its turns, its messages, its memory.
+//! The automaton's store: its life, its turns, its messages, its memory.
 //!
 //! [`Store`] is an async handle on the one writer; every method is one transaction, and
 //! those that a crash can make somebody repeat are idempotent. [`Reader`] is for commands
@@ -45,6 +45,7 @@ mod record;
 mod recover;
 mod releases;
 mod retention;
+mod rows;
 mod sales;
 mod schedule;
 mod sessions;
@@ -73,7 +74,6 @@ pub use approvals::{Approval, ApprovalAuthor, ApprovalFilter, ApprovalState, App
 pub use audit::{ChainBreak, ChainProblem, ChainReport, LinkKind};
 pub use automaton_sqlite::SqliteError;
 pub use automaton_sqlite::chain::Hash;
-pub use calls::CallEnd;
 pub use choices::{ChosenModel, ModelSpend};
 pub use conversation::{ConversationMessage, MessageStatus, Speaker};
 pub use costs::{
@@ -147,9 +147,10 @@ const VACUUM_BYTES_MAX: i64 = 256 << 20;
 #[derive(Clone)]
 pub struct Store {
     writer: Writer,
+    watch: Arc<rows::watch::Watch>,
     ids: IdGenerator,
     vectors: Arc<Mutex<vectors::VectorCache>>,
-    /// How often vectors were kept.
+    /// Number of times that vectors were stored.
     vectors_kept: Arc<AtomicU64>,
     awaited: costs::AwaitedAnswers,
 }

@@ -15,7 +15,7 @@ use crate::codec::{Sql, get, maybe};
 use crate::error::{StoreError, TxError};
 use crate::thread::{ConnectionExt, Tx, WriteOptions, sql};
 
-/// What is known of an automaton at its birth.
+/// Facts that are known at birth.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewAutomaton {
     /// Its name.
@@ -33,9 +33,9 @@ pub struct AutomatonRow {
     pub automaton: AutomatonId,
     /// Its name.
     pub name: String,
-    /// What it is doing.
+    /// Current state.
     pub state: AgentState,
-    /// When it was born.
+    /// Time of birth.
     pub born_at: Timestamp,
     /// Turns it has committed.
     pub turns: u64,

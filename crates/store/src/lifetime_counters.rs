@@ -1,4 +1,4 @@
-//! What is counted over a whole life: durations by bucket, calls, wakes.
+//! Counters over a whole life: durations by bucket, calls, wakes.
 //!
 //! Counted from the rows in the moment in which it is asked for. Rows that are deleted
 //! are folded into sums as they go, by triggers, so that no counter ever falls.
@@ -16,16 +16,16 @@ use crate::thread::{ConnectionExt, sql};
 /// The bound of the bucket that has none.
 const ENDLESS: i64 = i64::MAX;
 
-/// What is counted over a whole life.
+/// Counters over a whole life.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LifetimeCounters {
-    /// How long turns took, from opened to committed.
+    /// Durations of turns, from opened to committed.
     pub turns: Histogram,
-    /// How long models took to answer.
+    /// Durations of model calls.
     pub models: Histogram,
-    /// How long tools ran.
+    /// Durations of tool calls.
     pub tools: Histogram,
-    /// How long tasks of the heartbeat ran.
+    /// Durations of heartbeat tasks.
     pub heartbeat: Histogram,
     /// Calls that have ended, by tool and how. One that named no tool that could be
     /// judged has none.
@@ -45,7 +45,7 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    /// How many durations there are.
+    /// Returns the number of durations.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.buckets.last().map_or(0, |(_, count)| *count)
@@ -53,7 +53,7 @@ impl Histogram {
 }
 
 impl Reader {
-    /// What is counted over the whole life, up to now.
+    /// Returns the counters over the whole life, up to now.
     ///
     /// # Errors
     /// When SQLite fails.

@@ -11,7 +11,7 @@ use automaton_core::id::TurnId;
 use automaton_core::memory::{
     MemoryId, MemoryItem, MemoryMatches, MemoryQuery, MemoryTier, NewMemory, StoreOutcome,
 };
-use automaton_core::terms::{asked_terms, terms};
+use automaton_core::search_terms::{FORM_MARK, asked_parts, asked_terms, index_terms};
 use automaton_core::time::Timestamp;
 use automaton_core::trust::Label;
 use rusqlite::{Connection, Row, params};
@@ -43,6 +43,9 @@ const RECENT_MAX: u32 = 200;
 /// Matches of the index that are looked at where only some of them are wanted.
 const FILTERED_MAX: u32 = 2_000;
 
+/// Messages after which it is looked at what the creator said next.
+const FOLLOWED_MAX: usize = 12;
+
 /// The most items of a tier, where there is a limit, and whether the weakest makes room.
 const fn room(tier: MemoryTier, outside: bool) -> Option<(u32, bool)> {
     match tier {
@@ -56,7 +59,7 @@ const fn room(tier: MemoryTier, outside: bool) -> Option<(u32, bool)> {
     }
 }
 
-/// Whether anybody but the creator and the automaton itself says it.
+/// Returns true if the author is neither the creator nor the automaton.
 pub(crate) const fn is_outside(label: Label) -> bool {
     !matches!(label, Label::Creator | Label::Own)
 }
@@ -149,7 +152,7 @@ impl Store {
         self.run("read the memory", move |tx| item(tx, id)).await
     }
 
-    /// What holds under a name, oldest first.
+    /// Returns the current items of a name, oldest first.
     ///
     /// # Errors
     /// When SQLite fails.
@@ -162,7 +165,7 @@ impl Store {
         self.run("read the memory", move |tx| named(tx, tier, &kind, &name)).await
     }
 
-    /// How many items hold.
+    /// Returns the number of current items.
     ///
     /// # Errors
     /// When SQLite fails.
@@ -264,8 +267,10 @@ fn insert(
             "INSERT INTO memory_words_outside (rowid, name, kind, body) VALUES (?1, ?2, ?3, ?4)"
         }
     };
-    let words = |text: &str| terms(text).join(" ");
-    tx.exec(statement, params![id.0, words(name), words(kind), words(&body.text)])?;
+    let words = |text: &str| index_terms(text).join(" ");
+    // Who said it is found like the kind of what was said.
+    let kinds = format!("{kind} {}", body.origin_words());
+    tx.exec(statement, params![id.0, words(name), words(&kinds), words(&body.text)])?;
     Ok(id)
 }
 
@@ -282,13 +287,13 @@ pub(crate) fn named(
     Ok(connection.all(sql!("memory_named"), params![name, kind, Sql(tier)], read)?)
 }
 
-/// How many items hold.
+/// Returns the number of current items.
 pub(crate) fn total(connection: &Connection) -> Result<u64, TxError> {
     let statement = "SELECT coalesce(sum(rows), 0) AS rows FROM memory_counts";
     Ok(connection.one(statement, [], |row| row.get("rows"))?.unwrap_or(0))
 }
 
-/// What is being done, most important first.
+/// Returns the working memory, most important first.
 pub(crate) fn working(connection: &Connection) -> Result<Vec<MemoryItem>, TxError> {
     let (tier, kind) = (Sql(MemoryTier::Working), None::<&str>);
     let mut items =
@@ -311,12 +316,14 @@ pub(crate) fn matches(
     connection: &Connection,
     query: &MemoryQuery,
 ) -> Result<MemoryMatches, TxError> {
-    let asked = asked_terms(query.text.as_deref().unwrap_or_default(), WORDS_MAX);
+    let text = query.text.as_deref().unwrap_or_default();
+    let mut asked = asked_terms(text, WORDS_MAX);
     let mut found = MemoryMatches { total: total(connection)?, ..MemoryMatches::default() };
     if asked.is_empty() && query.embedding.is_none() {
         found.items = newest(connection, query)?;
     } else {
         let outside = query.least_trusted.is_none_or(is_outside);
+        add_parts(connection, text, outside, &mut asked)?;
         for index in [Some(&TRUSTED), outside.then_some(&OUTSIDE)].into_iter().flatten() {
             index.search(connection, query, &asked, &mut found)?;
         }
@@ -326,7 +333,35 @@ pub(crate) fn matches(
             && query.known_at.is_none_or(|at| item.valid_from <= at)
     };
     found.items.retain(wanted);
+    add_followers(connection, &mut found)?;
     Ok(found)
+}
+
+/// Adds what the creator said right after the messages that were found first, and after those that
+/// mean the most alike.
+pub(crate) fn add_followers(
+    connection: &Connection,
+    found: &mut MemoryMatches,
+) -> Result<(), TxError> {
+    let mut alike = found.similarities.clone();
+    alike.sort_by_key(|(id, similarity)| (std::cmp::Reverse(*similarity), *id));
+    let alike: Vec<MemoryId> = alike.iter().take(FOLLOWED_MAX).map(|(id, _)| *id).collect();
+    let is_message = |item: &MemoryItem| {
+        item.tier == MemoryTier::Episodic
+            && item.kind == "message"
+            && item.body.label == Label::Creator
+    };
+    let first = found.items.iter().enumerate();
+    let first = first.filter(|(place, it)| *place < FOLLOWED_MAX || alike.contains(&it.id));
+    let wanted: Vec<MemoryId> =
+        first.filter(|(_, it)| is_message(it)).map(|(_, it)| it.id).collect();
+    for id in wanted {
+        if !found.followers.iter().any(|(of, _)| *of == id) {
+            let after = connection.all(sql!("memory_followers"), [id.0], read)?;
+            found.followers.extend(after.into_iter().map(|item| (id, item)));
+        }
+    }
+    Ok(())
 }
 
 /// One of the two indexes of words, with its statements.
@@ -409,9 +444,55 @@ fn tiers(query: &MemoryQuery) -> String {
     query.tiers.iter().map(|tier| tier.name()).collect::<Vec<_>>().join(" ")
 }
 
-/// A word as the index takes it: quoted, so that nothing in it is an operator.
+/// Adds to the words of a question those of which a German compound in it is made, as far as they
+/// stand in any item: the pair of which both do, or else the longest of them.
+fn add_parts(
+    connection: &Connection,
+    text: &str,
+    outside: bool,
+    asked: &mut Vec<String>,
+) -> Result<(), TxError> {
+    let stands = |word: &str| -> Result<bool, TxError> {
+        for index in [Some(&TRUSTED), outside.then_some(&OUTSIDE)].into_iter().flatten() {
+            let count: Option<u32> =
+                connection.one(index.count, params![quoted(word), 1], |row| row.get("n"))?;
+            if count.unwrap_or(0) > 0 {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    };
+    for (word, pairs) in asked_parts(text) {
+        if asked.len() >= WORDS_MAX || !asked.contains(&word) {
+            continue;
+        }
+        let mut best: Vec<String> = Vec::new();
+        for (first, second) in pairs {
+            let mut known = Vec::new();
+            for part in [first, second] {
+                if stands(&part)? {
+                    known.push(part);
+                }
+            }
+            let length = |parts: &[String]| (parts.len(), parts.iter().map(String::len).max());
+            if length(&known) > length(&best) {
+                best = known;
+            }
+        }
+        best.retain(|part| !asked.contains(part));
+        asked.extend(best);
+    }
+    Ok(())
+}
+
+/// An asked word as the index takes it: any of its forms, quoted, so that nothing in it is an
+/// operator.
 fn quoted(word: &str) -> String {
-    format!("\"{word}\"")
+    let forms: Vec<String> = word.split(FORM_MARK).map(|form| format!("\"{form}\"")).collect();
+    match forms.len() {
+        1 => forms.concat(),
+        _ => format!("({})", forms.join(" OR ")),
+    }
 }
 
 pub(crate) fn read(row: &Row<'_>) -> rusqlite::Result<MemoryItem> {

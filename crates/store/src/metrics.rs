@@ -19,28 +19,30 @@ use crate::reader::{Reader, db_bytes};
 use crate::thread::{ConnectionExt, Tx, sql};
 use crate::{life, pnl, vitals, wakes};
 
-/// How long a snapshot is kept.
+/// Time for which a snapshot is kept.
 pub(crate) const KEPT: Span = Span::from_secs(7 * 24 * 3600);
 
 /// The metric that tells whether it should have been thinking.
 const OWES: &str = "thinking_owed";
 
-/// How far back looks are read for one stretch of [`OWES`].
+/// Number of snapshots that are read for one stretch of [`OWES`].
 const LOOKS: u32 = 100;
 
-/// What is measured of a life.
+/// Measurements of a life.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LifetimeMetrics {
-    /// When.
+    /// Time.
     pub at: Timestamp,
-    /// What it is doing.
+    /// State of the automaton.
     pub state: AgentState,
-    /// What is known of its means.
+    /// Its means.
     pub vitals: Vitals,
     /// Turns that it ever committed.
     pub turns: u64,
     /// Turns of the last hour.
     pub turns_hour: u64,
+    /// Those of them whose wakes the creator did not cause.
+    pub unattended_turns_hour: u64,
     /// Runs of the heartbeat in the last hour, and those of them that failed.
     pub heartbeat_runs: Ratio,
     /// Decisions of the last hour, and those of them that were refusals.
@@ -49,7 +51,7 @@ pub struct LifetimeMetrics {
     pub prompt_tokens: Option<u32>,
     /// The slowest answer of the turns of the last hour, in milliseconds.
     pub slowest_ms: Option<u64>,
-    /// What thinking cost in the last 24 hours.
+    /// Cost of model calls in the last 24 hours.
     pub thinking: Microcents,
     /// All answers there ever were.
     pub totals: CostTotals,
@@ -61,7 +63,7 @@ pub struct LifetimeMetrics {
     pub db_bytes: u64,
     /// The size of the log that is not folded back into it yet, in bytes.
     pub wal_bytes: Option<u64>,
-    /// Whether it should be thinking.
+    /// True if it should be thinking.
     pub owes: bool,
 }
 
@@ -76,6 +78,7 @@ impl LifetimeMetrics {
             ("usdc_micro", usdc.and_then(|usdc| count(usdc.units()))),
             ("turns_total", count(self.turns)),
             ("turns_last_hour", count(self.turns_hour)),
+            ("unattended_turns_last_hour", count(self.unattended_turns_hour)),
             ("heartbeat_runs_last_hour", count(self.heartbeat_runs.of)),
             ("heartbeat_failures_last_hour", count(self.heartbeat_runs.part)),
             ("policy_decisions_last_hour", count(self.decisions.of)),
@@ -90,7 +93,7 @@ impl LifetimeMetrics {
         all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
     }
 
-    /// What the rules of alerts look at. `owing` is for how long it has owed a thought.
+    /// Returns the input of the alert rules. `owing` is the time for which it has owed a thought.
     pub(crate) const fn signs(&self, owing: Span) -> AlertInputs {
         AlertInputs {
             credits: self.vitals.credits,
@@ -100,13 +103,14 @@ impl LifetimeMetrics {
             prompt_tokens: self.prompt_tokens,
             thinking: self.thinking,
             turns: self.turns_hour,
+            unattended_turns: self.unattended_turns_hour,
             owing,
         }
     }
 }
 
 impl Reader {
-    /// What is measured of the life now.
+    /// Measures the life now.
     ///
     /// # Errors
     /// [`StoreError::Unborn`] before the birth; when SQLite fails.
@@ -134,6 +138,7 @@ pub(crate) fn measure(connection: &Connection, now: Timestamp) -> Result<Lifetim
             vitals,
             turns: life.turns,
             turns_hour: get(row, "turns")?,
+            unattended_turns_hour: get(row, "unattended_turns")?,
             heartbeat_runs: Ratio { part: get(row, "failed")?, of: get(row, "heartbeat_runs")? },
             decisions: Ratio { part: get(row, "denied")?, of: get(row, "decisions")? },
             prompt_tokens: None,
@@ -176,7 +181,7 @@ pub(crate) fn keep(tx: &Tx<'_>, measures: &LifetimeMetrics) -> Result<(), TxErro
     Ok(())
 }
 
-/// How long it has owed a thought, by the snapshots up to this one.
+/// Returns the time for which it has owed a thought, by the snapshots up to this one.
 pub(crate) fn owed_for(tx: &Tx<'_>, now: Timestamp) -> Result<Span, TxError> {
     let statement = "SELECT at, value FROM metric_snapshots WHERE name = ?1 AND at <= ?2 \
         ORDER BY at DESC LIMIT ?3";

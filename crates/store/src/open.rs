@@ -22,11 +22,11 @@ pub const OPEN_MESSAGES_MAX: u32 = 100;
 pub struct OpenMessage {
     /// Its id.
     pub id: MessageId,
-    /// What it says.
+    /// Text.
     pub text: String,
-    /// When it came.
+    /// Time of arrival.
     pub at: Timestamp,
-    /// Whether a turn has it or has read it; else it waits.
+    /// True if a turn has it or has read it; else it waits.
     pub seen: bool,
     /// The number of that turn, as long as it is kept.
     pub seq: Option<u64>,
@@ -35,8 +35,8 @@ pub struct OpenMessage {
 }
 
 impl Store {
-    /// What the creator said and nobody has answered, oldest first; the newest
-    /// [`OPEN_MESSAGES_MAX`] of more.
+    /// Returns the creator's unanswered messages, oldest first; of more the newest
+    /// [`OPEN_MESSAGES_MAX`].
     ///
     /// # Errors
     /// When SQLite fails.
@@ -94,8 +94,8 @@ impl Store {
 }
 
 impl Reader {
-    /// What the creator said and nobody had answered at a time, or has now; oldest first,
-    /// the newest [`OPEN_MESSAGES_MAX`] of more.
+    /// Returns the creator's messages that were unanswered at a time, or are now; oldest first,
+    /// of more the newest [`OPEN_MESSAGES_MAX`].
     ///
     /// # Errors
     /// When SQLite fails.

@@ -1,4 +1,4 @@
-//! Who has named a value, by the texts on record.
+//! Origins of values, by the texts on record.
 //!
 //! Only what the creator and what others wrote is looked at: what the automaton or its
 //! tools say it may have from either. A value must never become the creator's because a
@@ -14,7 +14,7 @@ use crate::error::{StoreError, TxError};
 use crate::thread::{ConnectionExt, Tx, sql};
 
 impl Store {
-    /// Who has named each of these values.
+    /// Returns the origin of each of these values.
     ///
     /// # Errors
     /// When SQLite fails.
@@ -36,7 +36,7 @@ impl Store {
     }
 }
 
-/// Whether anybody but the creator and the automaton has written anything.
+/// Returns true if there is any text that neither the creator nor the automaton wrote.
 pub(crate) fn others_wrote(connection: &Connection) -> Result<bool, TxError> {
     Ok(connection.one(sql!("outside_any"), [], |_| Ok(()))?.is_some())
 }

@@ -23,11 +23,11 @@ pub struct OutboxMessage {
     pub seq: u64,
     /// Its id.
     pub id: MessageId,
-    /// What it says, with its origin.
+    /// Text with its origin.
     pub body: Labelled,
     /// The message that it answers, if it says so.
     pub reply_to: Option<MessageId>,
-    /// When it was stored.
+    /// Time at which it was stored.
     pub at: Timestamp,
 }
 
@@ -98,7 +98,7 @@ pub(crate) fn send(
     Ok(id)
 }
 
-/// What stands behind words that are longer than a message may be.
+/// Note behind words that are longer than a message may be.
 const CUT: &str = "\n[the rest is not in this message: `automaton turn last` shows all of it]";
 
 /// Sends the words with which a turn ends its wake, as the answer to all that was read

@@ -50,7 +50,7 @@ impl Store {
         .await
     }
 
-    /// What is noted of a file itself: its label, and of which bytes that is.
+    /// Returns the label that is noted for a file itself, and the hash of its bytes at that time.
     ///
     /// # Errors
     /// When SQLite fails.
@@ -65,6 +65,18 @@ impl Store {
         self.run("read the label of a file", work).await
     }
 
+    /// The files and folders with a label, each with it.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub async fn labelled_paths(&self) -> Result<Vec<(String, Label)>, StoreError> {
+        let work = move |tx: &Tx<'_>| {
+            let statement = "SELECT path, label FROM path_labels ORDER BY path";
+            Ok(tx.all(statement, [], |row| Ok((row.get("path")?, get(row, "label")?)))?)
+        };
+        self.run("read the labels of files", work).await
+    }
+
     /// Notes that a file was written again, in words of the automaton's own.
     ///
     /// # Errors
@@ -77,8 +89,7 @@ impl Store {
         .await
     }
 
-    /// Whose words a file may hold besides the automaton's own: its own label, or that of a
-    /// folder above it, whichever is the least trusted.
+    /// Returns the least trusted label among that of a file and those of the folders above it.
     ///
     /// # Errors
     /// When SQLite fails.

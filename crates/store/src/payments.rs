@@ -24,14 +24,14 @@ use crate::error::{StoreError, TxError, missing, unfit};
 use crate::ledger::{LedgerBooking, LedgerCategory, book, correct, cost};
 use crate::thread::{CommitDurability, ConnectionExt, Tx, WriteOptions, sql};
 
-/// How a payment goes on, or ends.
+/// Next step of a payment, or its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PaymentStep {
     /// It may be made.
     Approved,
     /// It is about to be sent.
     Submitted,
-    /// What became of it is not known.
+    /// The outcome is not known.
     Unknown,
     /// The money has moved, by this transaction where it is known.
     Settled(Option<String>),
@@ -54,26 +54,25 @@ impl PaymentStep {
     }
 }
 
-/// What was spent on a purpose, and is not known to have come to nothing, as of the
-/// window time that was kept last.
+/// Recent payments for a purpose that did not fail, as of the window time that was stored last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RecentPayments {
     /// In the last hour.
     pub hour: Microcents,
     /// In the last 24 hours.
     pub day: Microcents,
-    /// How long ago the last payment was written down.
+    /// Time since the last payment.
     pub since_last: Option<Span>,
-    /// How many payments one turn has asked for.
+    /// Payments that one turn has asked for.
     pub in_turn: u32,
 }
 
 /// A demand that was refused before it became a payment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefusedDemand {
-    /// Who asked to be paid.
+    /// Origin that asked for the payment.
     pub origin: String,
-    /// What was refused and why, with field, value and rule.
+    /// Refused demand and the reason, with field, value and rule.
     pub detail: String,
 }
 
@@ -217,8 +216,8 @@ impl Store {
         .await
     }
 
-    /// What payments that are not over have promised already, of what they are made
-    /// with. Those that wait for an answer count, too.
+    /// Returns the sum that open payments on a rail have promised. Payments that wait for an
+    /// answer count too.
     ///
     /// # Errors
     /// When SQLite fails.
@@ -230,7 +229,7 @@ impl Store {
         self.run("add up what is promised", work).await
     }
 
-    /// Whether the creator has approved a payment.
+    /// Returns true if the creator has approved a payment.
     ///
     /// # Errors
     /// When SQLite fails.
@@ -240,7 +239,7 @@ impl Store {
         self.run("read an approval", work).await
     }
 
-    /// Whether the creator approved the very call that asks for a payment.
+    /// Returns true if the creator approved the very call that asks for a payment.
     ///
     /// # Errors
     /// When SQLite fails.
@@ -260,7 +259,7 @@ impl Store {
         self.run("read the payments", work).await
     }
 
-    /// Who was paid first by a settled purchase from this origin.
+    /// Returns the recipient of the first settled purchase from this origin.
     ///
     /// # Errors
     /// When SQLite fails.
@@ -271,9 +270,9 @@ impl Store {
         self.run("read whom an origin had us pay", work).await
     }
 
-    /// What was spent on a purpose lately, and how many payments the turn of a call
-    /// has asked for. Hours and days are those of window time, as of the moment that
-    /// was kept last: a clock that is set frees nothing.
+    /// Returns the recent payments for a purpose, and the number that the turn of a call has
+    /// asked for. Hours and days are those of window time, as of the moment that was stored last:
+    /// a clock that is set frees nothing.
     ///
     /// # Errors
     /// When SQLite fails.

@@ -36,7 +36,7 @@ impl Reader {
 }
 
 impl Reader {
-    /// What answers of models cost at a time, as [`Store::thinking_cost`].
+    /// Returns the cost of model calls as of a time, as [`Store::thinking_cost`].
     ///
     /// # Errors
     /// When SQLite fails, or a sum cannot be counted.
@@ -46,7 +46,7 @@ impl Reader {
 }
 
 impl Store {
-    /// What was lost since losses count.
+    /// Returns the losses since losses count.
     ///
     /// # Errors
     /// When SQLite fails, or a sum cannot be counted.
@@ -54,9 +54,8 @@ impl Store {
         self.run("add up the losses", |tx| losses(tx, tx.now.before(DAY))).await
     }
 
-    /// What answers of models cost in the last 24 hours, of these in the last one, and in the
-    /// wake that goes on. A booking of a time to come counts, too: a clock that was set back
-    /// frees nothing.
+    /// Returns the cost of model calls in the last 24 hours, in the last hour, and in the current
+    /// wake. A booking with a future time counts too: a clock that was set back frees nothing.
     ///
     /// # Errors
     /// When SQLite fails, or the sum cannot be counted.
@@ -64,7 +63,7 @@ impl Store {
         self.run("add up what thinking cost", |tx| thinking(tx, tx.now.before(DAY))).await
     }
 
-    /// What answers that were asked for and never heard may have cost at most.
+    /// Returns the highest possible cost of answers that were requested and never received.
     ///
     /// # Errors
     /// When SQLite fails.
@@ -76,8 +75,8 @@ impl Store {
         .await
     }
 
-    /// When no more than this will have been spent on answers in the window before, if nothing
-    /// is added; nothing when that never comes.
+    /// Returns the time at which the spend in the window will have fallen to this amount, if
+    /// nothing is added; `None` if that never happens.
     ///
     /// # Errors
     /// When SQLite fails, or a sum cannot be counted.
@@ -96,7 +95,7 @@ impl Store {
     }
 }
 
-/// What answers of models cost, where a day ago is known.
+/// Returns the cost of model calls, given the time a day ago.
 pub(crate) fn thinking(connection: &Connection, day: Timestamp) -> Result<InferenceSpend, TxError> {
     let hour = day.after(DAY).before(HOUR);
     let found = connection.one(sql!("thinking_cost"), params![Sql(day), Sql(hour)], |row| {

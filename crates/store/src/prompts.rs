@@ -16,7 +16,7 @@ use crate::error::{StoreError, TxError, unfit};
 use crate::thread::{ConnectionExt, Tx, sql};
 use crate::{Reader, history};
 
-/// What is kept of a prompt.
+/// Stored parts of a prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PromptRow {
     /// The layers that stay the same from turn to turn, by name, in their order.
@@ -25,21 +25,22 @@ pub struct PromptRow {
     pub status: String,
     /// The first turn that the history showed.
     pub history_from: Option<u64>,
-    /// How it was shown, in the words of who showed it; missing where that is not known.
+    /// Style in which it was shown, in the encoding of the caller; absent if it is unknown.
     pub shown: Option<String>,
-    /// What its creator said and still waits for, before the history.
+    /// The creator's open messages, before the history.
     pub open: PromptLayerRow,
     /// The sum of the turns before the history.
     pub digest: PromptLayerRow,
     /// The history, as a transcript.
     pub history: PromptLayerRow,
-    /// What the worklog held, or why it was not shown, in the words of who showed it.
+    /// Content of the worklog, or the reason for which it was not shown, in the encoding of the
+    /// caller.
     pub worklog_view: Option<String>,
     /// The worklog as it was shown.
     pub worklog: PromptLayerRow,
-    /// What was recalled.
+    /// Recalled memories.
     pub memory: PromptLayerRow,
-    /// What the turn answered.
+    /// Texts that the turn answered.
     pub input: PromptLayerRow,
     /// The model's window in tokens.
     pub window_tokens: u32,
@@ -47,7 +48,7 @@ pub struct PromptRow {
     pub answer_tokens: u32,
 }
 
-/// What is kept of a layer that the record can give again.
+/// Stored part of a layer that the record can render again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PromptLayerRow {
     /// The hash of its text.
@@ -114,8 +115,8 @@ pub(crate) fn keep(
 }
 
 impl Reader {
-    /// What a turn asked its model with, and when; nothing where it never did, or where
-    /// that was not kept yet.
+    /// Returns the prompt of a turn and its time; `None` if there was none, or if it was not kept
+    /// yet.
     ///
     /// # Errors
     /// When SQLite fails.

@@ -7,6 +7,7 @@
 
 use automaton_core::id::{CallId, TurnId};
 use automaton_core::names::Names;
+use automaton_core::record::WakeCause;
 use rusqlite::{Connection, Row, params};
 
 use crate::Store;
@@ -14,6 +15,7 @@ use crate::codec::{Sql, get, json_of};
 use crate::error::{StoreError, TxError};
 use crate::reader::Reader;
 use crate::thread::{ConnectionExt, WriteOptions, sql};
+use crate::wakes;
 
 /// A port that is open to everybody.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,11 +32,11 @@ pub struct PublishedPort {
     pub call: CallId,
     /// The turn of that call.
     pub turn: TurnId,
-    /// Whether it is open.
+    /// Open or closed.
     pub state: PublicationState,
 }
 
-/// Whether a published port is open.
+/// State of a published port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Names)]
 #[names(rename_all = "snake_case")]
 pub enum PublicationState {
@@ -85,6 +87,22 @@ impl Store {
         self.write(WriteOptions::new("forget a published port"), move |tx| {
             tx.exec("DELETE FROM published_ports WHERE port = ?1", [port])?;
             Ok(())
+        })
+        .await
+    }
+
+    /// Forgets a port that was not opened again, and wakes the automaton for it, in one
+    /// transaction. Where too many wakes are pending, it wakes for those.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub async fn give_up_published(&self, port: u16, wake: WakeCause) -> Result<(), StoreError> {
+        self.write(WriteOptions::new("give up a published port"), move |tx| {
+            tx.exec("DELETE FROM published_ports WHERE port = ?1", [port])?;
+            match wakes::push(tx, &wake) {
+                Err(TxError::Refused(StoreError::Full { .. })) => Ok(()),
+                pushed => pushed,
+            }
         })
         .await
     }

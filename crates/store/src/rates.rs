@@ -14,18 +14,18 @@ use crate::codec::{Sql, get};
 use crate::error::{StoreError, TxError, unfit};
 use crate::thread::{ConnectionExt, Tx, sql};
 
-/// How often something may be done in a while.
+/// A limit for actions in a period.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RateLimit {
     /// The name under which it is counted.
     pub rule: String,
-    /// How often.
+    /// Limit.
     pub max: u32,
     /// Over what time it is counted.
     pub window: RateWindow,
 }
 
-/// How often each of these was used within its window, with what has not ended yet.
+/// Returns the use of each limit within its window, running actions included.
 pub(crate) fn uses(
     connection: &Connection,
     limits: &[RateLimit],
@@ -79,7 +79,7 @@ fn since(window: RateWindow, wake: Timestamp, now: Timestamp) -> Timestamp {
     }
 }
 
-/// When the wake began. Where none is under way, all that was ever used counts.
+/// Returns the start of the wake. Without a wake everything counts.
 fn wake_began(connection: &Connection) -> Result<Timestamp, TxError> {
     let statement = "SELECT opened_at FROM sessions WHERE ended_at IS NULL";
     let opened = connection.one(statement, [], |row| get(row, "opened_at"))?;

@@ -96,7 +96,7 @@ impl Reader {
         self.read("read the turns", |connection| history::committed(connection, from_seq, limit))
     }
 
-    /// What may fit a query of the memory.
+    /// Returns the candidates for a query of the memory.
     ///
     /// # Errors
     /// When SQLite fails.
@@ -108,7 +108,7 @@ impl Reader {
         })
     }
 
-    /// How far the memory has vectors.
+    /// Returns the progress of vectors.
     ///
     /// # Errors
     /// When SQLite fails.
@@ -116,7 +116,7 @@ impl Reader {
         self.read("count the vectors", vectors::embedded)
     }
 
-    /// What is being done, most important first.
+    /// Returns the working memory, most important first.
     ///
     /// # Errors
     /// When SQLite fails.
@@ -151,7 +151,7 @@ impl Reader {
         self.read("read the memory", |connection| memory::every(connection, id, most))
     }
 
-    /// When the history of the prompt begins that starts with this turn; none before the first.
+    /// Returns the start of the history that begins with this turn; `None` before the first.
     ///
     /// # Errors
     /// When SQLite fails.
@@ -159,7 +159,7 @@ impl Reader {
         self.read("read the turns", |connection| history::since(connection, from_seq))
     }
 
-    /// How many messages are in each state.
+    /// Returns the number of messages in each state.
     ///
     /// # Errors
     /// When SQLite fails.
@@ -194,7 +194,7 @@ impl Reader {
         self.read("read the schedule", schedule::every)
     }
 
-    /// How a heartbeat task ran, newest first, `limit` runs at most.
+    /// Returns the latest runs of a heartbeat task, newest first, at most `limit`.
     ///
     /// # Errors
     /// When SQLite fails.
@@ -210,7 +210,7 @@ impl Reader {
         self.read("read the wake events", wakes::pending)
     }
 
-    /// Whether the creator caused the newest wake cycle, or one that it goes on with.
+    /// Returns true if the creator caused the newest wake cycle, or one that it continues.
     ///
     /// # Errors
     /// When SQLite fails.

@@ -17,24 +17,28 @@ use crate::audit::{self, ChainBreak, ChainProblem, ChainReport, LinkKind};
 use crate::codec::get;
 use crate::error::{StoreError, TxError};
 use crate::reader::Reader;
+use crate::rows;
+use crate::rows::changes::{Change, FLOOR, STRAY};
 use crate::thread::ConnectionExt;
 
 /// The first line of an export.
 const TITLE: &str = "automaton record v2";
+/// Rows that were changed by something else of which a report tells at most.
+const STRAYS_MAX: usize = 100;
 /// The longest line of an export, in bytes.
 const LINE_BYTES_MAX: u64 = 16 << 20;
 
-/// How a chain ends.
+/// End of a chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChainHead {
-    /// How many links it has.
+    /// Number of links.
     pub entries: u64,
     /// The hash of the last one; zero where there is none.
     pub hash: Hash,
 }
 
 impl ChainHead {
-    /// Whether there is nothing in the record.
+    /// Hash of the last link; zero without one.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.entries == 0
@@ -47,7 +51,7 @@ impl ChainHead {
 pub struct ExportHeader {
     /// `automaton record v2`.
     pub record: String,
-    /// How many links follow.
+    /// Returns true if the record is empty.
     pub links: u64,
     /// The hash of the last one, in hexadecimal.
     pub head: String,
@@ -67,11 +71,11 @@ impl ExportHeader {
 pub struct ChainLink {
     /// The number of the link, from 1.
     pub seq: u64,
-    /// What the row tells of.
+    /// Kind of the row.
     pub kind: String,
     /// The id of that.
     pub subject: String,
-    /// When they were written, in milliseconds since 1970.
+    /// Time of writing, in milliseconds since 1970.
     pub at: Timestamp,
     /// The columns of the row, in the order of their encoding.
     pub row: Vec<Column>,
@@ -91,7 +95,7 @@ pub struct Column {
     value: ColumnValue,
 }
 
-/// What a column holds.
+/// Value of a column.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, derive_more::Display)]
 #[serde(rename_all = "snake_case")]
 enum ColumnValue {
@@ -111,20 +115,20 @@ impl Column {
     }
 }
 
-/// How a chain differs from what it was when a head was taken.
+/// Difference between a chain and an earlier head of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, derive_more::Display)]
 #[serde(rename_all = "snake_case")]
 pub enum ChainDivergence {
     /// There were more links then.
     #[display("its tail was cut: only {links} entries are left")]
     Cut {
-        /// How many there are.
+        /// Number of links now.
         links: u64,
     },
     /// The link that was the last one then is another one now.
     #[display("it was written anew: the entry that was the last one is {now} now")]
     Rewritten {
-        /// What it is now, in hexadecimal.
+        /// Hash now, in hexadecimal.
         now: String,
     },
 }
@@ -154,7 +158,7 @@ pub enum ExportError {
 }
 
 impl Reader {
-    /// How the chain ends, as the database says.
+    /// Returns the head of the chain.
     ///
     /// # Errors
     /// When SQLite fails.
@@ -163,7 +167,7 @@ impl Reader {
         Ok(ChainHead { entries: head.0, hash: head.1 })
     }
 
-    /// Whether the chain still holds what it held when a head was taken.
+    /// Returns the difference between the chain and an earlier head, if there is one.
     ///
     /// # Errors
     /// When SQLite fails.
@@ -238,6 +242,9 @@ fn columns(
     kind: LinkKind,
     subject: &str,
 ) -> Result<Vec<Column>, TxError> {
+    if kind == LinkKind::Changes {
+        return list_columns(connection, subject);
+    }
     let read = connection.one(kind.body(), [subject], |row| {
         let mut columns = Vec::new();
         audit::each_column(row, |name, value| {
@@ -255,6 +262,17 @@ fn columns(
         Ok(columns)
     });
     Ok(read?.unwrap_or_default())
+}
+
+/// The rows that a link changed, each under its table and name, with the hash of what it holds;
+/// empty when the list was folded.
+fn list_columns(connection: &rusqlite::Connection, link: &str) -> Result<Vec<Column>, TxError> {
+    let read = |row: &rusqlite::Row<'_>| {
+        let Change { source, row, hash } = rows::changes::read_change(row)?;
+        let value = hash.map_or(ColumnValue::Null, |hash| ColumnValue::Bytes(hash.to_string()));
+        Ok(Column { name: format!("{source} {row}"), value })
+    };
+    Ok(connection.all(LinkKind::Changes.body(), [link], read)?)
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -276,7 +294,7 @@ pub fn verify_export(
     if record.record != TITLE {
         return Err(ExportError::Title(record.record.chars().take(60).collect()));
     }
-    let mut check = Check { links: 0, last: GENESIS, then: None, from, broken: None };
+    let mut check = Check::from(from);
     let mut open: Option<Group> = None;
     let mut number = 1;
     while let Some(text) = line(&mut export, number + 1)? {
@@ -290,7 +308,12 @@ pub fn verify_export(
         if !goes_on && let Some(ended) = open.replace(group) {
             check.end(&ended);
         }
-        if let Some(problem) = problem(&link, digest) {
+        let problem = if link.kind == LinkKind::Changes.name() {
+            check.list_problem(&link, digest)
+        } else {
+            problem(&link, digest)
+        };
+        if let Some(problem) = problem {
             check.found(link.seq, problem);
         }
         open.iter_mut()
@@ -299,13 +322,15 @@ pub fn verify_export(
     if let Some(ended) = open {
         check.end(&ended);
     }
-    let Check { links, last, then, mut broken, .. } = check;
+    check.end_lists();
+    let Check { links, last, then, mut broken, strays, .. } = check;
     if broken.is_none() && (links, last.to_string()) != (record.links, record.head) {
         let problem = ChainProblem::TailCut { expected: record.links };
         broken = Some(ChainBreak { seq: None, problem });
     }
+    let broken = broken.or_else(|| strays.first().cloned());
     let departure = from.and_then(|from| departure(from, links, then));
-    Ok((ChainReport { links, head: last, broken }, departure))
+    Ok((ChainReport { links, head: last, broken, rows: strays }, departure))
 }
 
 /// A link of an export, with the digests of its rows.
@@ -323,16 +348,81 @@ impl Group {
     }
 }
 
-/// How far an export was checked.
+/// Progress of the check of an export.
 struct Check {
     links: u64,
     last: Hash,
     from: Option<ChainHead>,
     then: Option<Hash>,
     broken: Option<ChainBreak>,
+    /// The last link whose list is said to be folded.
+    floor: u64,
+    /// The last link without its list.
+    unlisted: Option<u64>,
+    /// The first link with one.
+    listed: Option<u64>,
+    /// Rows that were not as the chain says when they were written next.
+    strays: Vec<ChainBreak>,
 }
 
 impl Check {
+    const fn from(from: Option<ChainHead>) -> Self {
+        Self {
+            links: 0,
+            last: GENESIS,
+            then: None,
+            from,
+            broken: None,
+            floor: 0,
+            unlisted: None,
+            listed: None,
+            strays: Vec::new(),
+        }
+    }
+
+    /// Returns the problem of the list of changed rows of a link.
+    fn list_problem(&mut self, found: &ChainLink, digest: Hash) -> Option<ChainProblem> {
+        let seq = found.seq;
+        if found.row.is_empty() {
+            self.unlisted = self.unlisted.max(Some(seq));
+            return None;
+        }
+        self.listed = self.listed.or(Some(seq));
+        let mut list = CanonicalRow::new(LinkKind::Changes.name());
+        for Column { name, value } in &found.row {
+            let hash = match value {
+                ColumnValue::Null => None,
+                ColumnValue::Bytes(text) => text.parse::<Hash>().ok(),
+                ColumnValue::Int(_) | ColumnValue::Text(_) => {
+                    return Some(ChainProblem::ListEdited);
+                }
+            };
+            if hash.is_none() && *value != ColumnValue::Null {
+                return Some(ChainProblem::ListEdited);
+            }
+            list = rows::changes::add_entry(list, name, hash.as_ref());
+            match name.split_once(' ') {
+                Some((FLOOR, number)) => self.floor = number.parse().unwrap_or(self.floor),
+                Some((STRAY, named)) if self.strays.len() < STRAYS_MAX => {
+                    let problem = rows::check::stray_problem(named);
+                    self.strays.push(ChainBreak { seq: Some(seq), problem });
+                }
+                _ => {}
+            }
+        }
+        (list.hash() != digest).then_some(ChainProblem::ListEdited)
+    }
+
+    /// Finds lists that are missing although they were not folded, and folded ones that are there.
+    fn end_lists(&mut self) {
+        if let Some(seq) = self.unlisted.filter(|seq| *seq > self.floor) {
+            self.found(seq, ChainProblem::ListGone);
+        }
+        if let Some(seq) = self.listed.filter(|seq| *seq <= self.floor) {
+            self.found(seq, ChainProblem::ListEdited);
+        }
+    }
+
     /// Keeps the first thing that is wrong.
     fn found(&mut self, seq: u64, problem: ChainProblem) {
         self.broken.get_or_insert(ChainBreak { seq: Some(seq), problem });
@@ -356,7 +446,7 @@ impl Check {
     }
 }
 
-/// What is wrong with a row of an export.
+/// Returns the problem of a row of an export.
 fn problem(found: &ChainLink, digest: Hash) -> Option<ChainProblem> {
     let mut body = CanonicalRow::new(&found.kind);
     for column in &found.row {

@@ -1,4 +1,4 @@
-//! What the first transaction of a process does: puts in order what a crash left.
+//! First transaction of a process: repairs the state that a crash left.
 //!
 //! A turn whose model was not heard is given up, and its messages wait again. A
 //! turn that was judged is brought to its end: the call that was running is
@@ -6,17 +6,16 @@
 //! committed as it would have been: words that end its wake are delivered. No effect is
 //! ever repeated here.
 
-use automaton_core::id::{CallId, MessageId, SessionId, TurnId};
-use automaton_core::record::{CallStatus, StopReason, TurnStatus};
-use automaton_core::time::Span;
-use automaton_core::trust::{Label, Labelled};
+use automaton_core::id::{MessageId, SessionId, TurnId};
+use automaton_core::record::{CallStatus, FinishedCall, StopReason, TurnStatus};
+use automaton_core::trust::Labelled;
 
 use crate::error::{StoreError, TxError};
 use crate::thread::{CommitDurability, Tx, WriteOptions};
 use crate::turns::FailureCause;
 use crate::{Store, calls, inbox, schedule, sessions, turns};
 
-/// What was put in order.
+/// Repaired state.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RecoverySummary {
     /// Calls whose outcome is unknown.
@@ -61,11 +60,11 @@ fn recover(tx: &Tx<'_>) -> Result<RecoverySummary, TxError> {
             let end = match found {
                 CallStatus::Started => {
                     recovered.unknown += 1;
-                    end(call, CallStatus::Unknown, UNKNOWN)
+                    FinishedCall::by_runtime(call, CallStatus::Unknown, UNKNOWN)
                 }
                 _ => {
                     recovered.not_started += 1;
-                    end(call, CallStatus::NotStarted, NOT_STARTED)
+                    FinishedCall::by_runtime(call, CallStatus::NotStarted, NOT_STARTED)
                 }
             };
             calls::finish(tx, &end)?;
@@ -92,8 +91,3 @@ const UNKNOWN: &str = "Outcome unknown: the process died while this call was run
 
 const NOT_STARTED: &str = "Not started: the process died before this call's turn came. It had no \
     effect.";
-
-fn end(call: CallId, status: CallStatus, text: &str) -> calls::CallEnd {
-    let result = Labelled::new(Label::Own, "runtime", text);
-    calls::CallEnd { call, status, result, duration: Span::ZERO }
-}

@@ -19,9 +19,9 @@ use crate::thread::{ConnectionExt, Tx, WriteOptions};
 pub struct MachineRelease {
     /// The cloud's id of it.
     pub machine: String,
-    /// What it is called.
+    /// Name of the service.
     pub name: String,
-    /// When that began.
+    /// Time of the start.
     pub at: Timestamp,
 }
 

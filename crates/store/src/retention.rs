@@ -51,6 +51,7 @@
 //! | `tool_calls` | stay: the audit; arguments and results, and what was not judged, go with their turn |
 //! | `thinking_hours` | stay, one for each hour and wake cycle: a clock that is set back frees nothing |
 //! | `audit_chain` | stay: the audit |
+//! | `audit_changes` | folded when there are more than two for each row that they cover |
 //! | `payment_steps` | stay: the audit |
 //! | `approval_steps` | stay: the audit |
 //! | `approvals` | stay: the creator's word |
@@ -63,6 +64,7 @@ use rusqlite::params;
 use crate::Store;
 use crate::codec::Sql;
 use crate::error::{StoreError, TxError};
+use crate::rows::fold::fold_lists;
 use crate::thread::{ConnectionExt, Tx, WriteOptions, sql};
 
 /// Rows of one table that one call deletes at most.
@@ -74,12 +76,12 @@ const EVENTS_MAX: u32 = 100_000;
 /// Runs of each heartbeat task that are kept at any age.
 const RUNS_KEPT: u64 = 20;
 
-/// What is kept.
+/// Retention of old rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetentionPolicy {
-    /// How long rows are kept.
+    /// Time for which rows are kept.
     pub keep: Span,
-    /// How long runs of heartbeat tasks are kept; the newest of each task stay.
+    /// Time for which runs of heartbeat tasks are kept; the newest of each task stay.
     pub keep_heartbeat: Span,
     /// The newest turns that are kept whatever their age.
     pub turns_kept: u64,
@@ -87,7 +89,7 @@ pub struct RetentionPolicy {
     pub rows_max: u64,
 }
 
-/// What was deleted.
+/// Deleted rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RetentionResult {
     /// Turns, with their inputs and calls.
@@ -108,18 +110,22 @@ pub struct RetentionResult {
     pub egress: u64,
     /// Memories that ended long ago, and events beyond as many as are kept.
     pub memories: u64,
-    /// Whether a batch was full, so that calling again deletes more.
+    /// True if a batch was full, so that another call deletes more.
     pub more: bool,
 }
 
 impl Store {
-    /// Deletes a batch of what is beyond the limits.
+    /// Deletes a batch of what is beyond the limits, and folds lists of changed rows when
+    /// there are many of them.
     ///
     /// # Errors
     /// When SQLite fails.
     pub async fn retention(&self, limits: RetentionPolicy) -> Result<RetentionResult, StoreError> {
         let work = move |tx: &Tx<'_>| delete(tx, limits);
-        self.write(WriteOptions::new("delete what is old"), work).await
+        let mut done = self.write(WriteOptions::new("delete what is old"), work).await?;
+        let write = WriteOptions::new("fold the lists of changed rows");
+        done.more |= self.write(write, fold_lists).await?;
+        Ok(done)
     }
 }
 

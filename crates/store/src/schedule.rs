@@ -24,20 +24,19 @@ pub use values::{
     TaskOrigin, TaskResult, TaskRun,
 };
 
-/// How long a failed run waits for its first retry; each later one waits twice as
-/// long as the one before.
+/// Wait before the first retry of a failed run; each later wait is twice as long.
 pub const RETRY_DELAY: Span = Span::from_secs(30);
 
 /// The longest wait for a retry.
 const RETRY_DELAY_MAX: Span = Span::from_secs(3600);
 
-/// How often a task may wake the automaton within an hour.
+/// Wakes that a task may cause within an hour.
 pub const WAKES_PER_WINDOW: u32 = 6;
 
 /// The time over which the wakes of a task are counted.
 pub(crate) const WAKE_WINDOW: Span = Span::from_secs(3600);
 
-/// How long a cause that stays is not told again.
+/// Time for which an unchanged cause is not reported again.
 const SAME_CAUSE_FOR: Span = Span::from_secs(24 * 3600);
 
 /// Entries that the automaton may have set itself.
@@ -218,7 +217,7 @@ fn lease(tx: &Tx<'_>, name: &str, booking: &LeaseRequest) -> Result<Option<Lease
     Ok(fence.map(|fence| Lease { run, fence, until }))
 }
 
-/// What a report depends on.
+/// Row that decides a report.
 struct LeaseRow {
     holds: bool,
     failing: u32,

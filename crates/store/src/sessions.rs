@@ -21,11 +21,11 @@ use crate::{Store, hibernation, life, unattended_usage, wakes};
 pub struct ClosedSession {
     /// Its id.
     pub id: SessionId,
-    /// Why it ended.
+    /// Reason for the end.
     pub reason: StopReason,
-    /// What the next prompt should say besides, in the runtime's words.
+    /// Further note for the next prompt, in the runtime's words.
     pub note: Option<String>,
-    /// When it ended.
+    /// Time of the end.
     pub ended_at: Timestamp,
     /// Turns it committed.
     pub turns: u32,
@@ -74,7 +74,7 @@ impl Store {
     }
 }
 
-/// How a session ends.
+/// End of a session.
 pub(crate) struct SessionEnd {
     pub(crate) reason: StopReason,
     pub(crate) sleep: Option<SleepState>,
@@ -142,7 +142,7 @@ pub(crate) fn open_one(connection: &Connection) -> Result<Option<SessionId>, TxE
     Ok(connection.one(statement, [], |row| get(row, "id"))?)
 }
 
-/// Why the session ended; `None` while it is open.
+/// Returns the reason for the end of a session; `None` while it is open.
 pub(crate) fn ended(tx: &Tx<'_>, session: SessionId) -> Result<Option<StopReason>, TxError> {
     let statement = "SELECT reason FROM sessions WHERE id = ?1";
     let found = tx.one(statement, [Sql(session)], |row| maybe(row, "reason"))?;

@@ -17,16 +17,16 @@ use crate::{Reader, Store};
 /// The newest versions of which more than the hash is kept.
 const WHOLE_MAX: u32 = 200;
 
-/// What it saw when it last looked at itself.
+/// Result of the latest reflection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SoulReflectionRow {
-    /// When it looked.
+    /// Time of the reflection.
     pub at: Timestamp,
-    /// What it was advised to change then; empty where nothing.
+    /// Its advice; empty if there was none.
     pub suggestion: String,
 }
 
-/// What of the record says something about the automaton itself.
+/// Facts of the record about the automaton itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SoulEvidence {
     /// The tools of its last calls that were done, by name.
@@ -87,7 +87,7 @@ impl Store {
         .await
     }
 
-    /// What it saw when it last did.
+    /// Returns the latest reflection.
     ///
     /// # Errors
     /// When SQLite fails.
@@ -95,7 +95,7 @@ impl Store {
         self.run("read a reflection", |tx| reflection(tx)).await
     }
 
-    /// What the record says about it.
+    /// Returns the facts of the record about the automaton itself.
     ///
     /// # Errors
     /// When SQLite fails.

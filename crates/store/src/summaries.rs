@@ -26,7 +26,7 @@ const TURNS_BACK: u32 = 200;
 /// The newest summaries that a prompt may show.
 const SHOWN_MAX: u32 = 8;
 
-/// How important a summary is among the events, in percent.
+/// Importance of a summary among the events, in percent.
 const STRENGTH: u8 = 85;
 
 /// Turns that no prompt shows and nothing sums up.
@@ -34,11 +34,11 @@ const STRENGTH: u8 = 85;
 pub struct UnsummarizedTurns {
     /// The oldest of them, oldest first.
     pub turns: Vec<TurnRecord>,
-    /// Where the summary before them ends, and what its wake cycle had heard.
+    /// End of the summary before them, and the lowest label of its wake cycle.
     pub before: Option<(SessionId, Label)>,
 }
 
-/// What a model made of turns.
+/// Summary by a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewSummary {
     /// The summary; its text is empty where the model's was of no use.
@@ -49,7 +49,7 @@ pub struct NewSummary {
     pub tokens_before: u32,
     /// Tokens of the text, as estimated.
     pub tokens_after: u32,
-    /// What the answer used.
+    /// Usage of the answer.
     pub usage: Usage,
 }
 

@@ -23,6 +23,7 @@ use rusqlite::{Connection, Params, Row};
 use crate::Store;
 use crate::audit;
 use crate::error::{StoreError, TxError};
+use crate::rows::watch::Watch;
 
 impl Store {
     /// Opens the database, makes or migrates it, and starts the writer thread. After an end
@@ -37,12 +38,13 @@ impl Store {
         faults: Arc<dyn Faults>,
     ) -> Result<Self, StoreError> {
         let hooks = WriterHooks { faults: Some(faults), synced: None };
-        Ok(Self::over(Writer::start(connect(path)?, "store-writer", hooks)?, ids))
+        let (connection, watch) = connect(path)?;
+        Ok(Self::over(Writer::start(connection, "store-writer", hooks)?, watch, ids))
     }
 
-    fn over(writer: Writer, ids: IdGenerator) -> Self {
+    fn over(writer: Writer, watch: Arc<Watch>, ids: IdGenerator) -> Self {
         let (vectors, vectors_kept, awaited) = Default::default();
-        Self { writer, ids, vectors, vectors_kept, awaited }
+        Self { writer, watch, ids, vectors, vectors_kept, awaited }
     }
 
     /// The same without a thread, for a simulation: each job runs where it is
@@ -58,7 +60,8 @@ impl Store {
         synced: CommitHook,
     ) -> Result<Self, StoreError> {
         let hooks = WriterHooks { faults: Some(faults), synced: Some(synced) };
-        Ok(Self::over(Writer::in_caller(connect(path)?, hooks), ids))
+        let (connection, watch) = connect(path)?;
+        Ok(Self::over(Writer::in_caller(connection, hooks), watch, ids))
     }
 
     /// Folds the log back, ends the writer thread after the jobs before, and waits until
@@ -78,7 +81,9 @@ impl Store {
         work: impl FnOnce(&Tx<'_>) -> Result<T, TxError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let ids = self.ids.clone();
-        self.writer.read(operation, move |connection| work(&Tx::new(connection, &ids))).await
+        let watch = Arc::clone(&self.watch);
+        let read = move |connection: &Connection| work(&Tx::new(connection, &ids, &watch));
+        self.writer.read(operation, read).await
     }
 
     /// Does a job that is one transaction. It is done even when nobody waits.
@@ -88,8 +93,11 @@ impl Store {
         work: impl FnOnce(&Tx<'_>) -> Result<T, TxError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let ids = self.ids.clone();
+        let watch = Arc::clone(&self.watch);
         let job = move |connection: &Connection| {
-            let tx = Tx::new(connection, &ids);
+            // A job before this one may have failed, which undid what it touched.
+            watch.clear();
+            let tx = Tx::new(connection, &ids, &watch);
             let done = work(&tx)?;
             audit::close_link(&tx)?;
             Ok(done)
@@ -98,10 +106,14 @@ impl Store {
     }
 }
 
-fn connect(path: &Path) -> Result<Connection, StoreError> {
+/// Opens the database, and has changes of the rows that the chain covers be seen.
+fn connect(path: &Path) -> Result<(Connection, Arc<Watch>), StoreError> {
     let connection = automaton_sqlite::open(path, &crate::SCHEMA)?;
-    connection.set_prepared_statement_cache_capacity(128);
-    Ok(connection)
+    connection.set_prepared_statement_cache_capacity(160);
+    let operation = "watch the rows of the record";
+    let failed = |source| automaton_sqlite::SqliteError::Operation { operation, source };
+    let watch = Watch::start(&connection).map_err(failed)?;
+    Ok((connection, watch))
 }
 
 /// A running transaction: the connection, and one time for all it writes.
@@ -111,11 +123,13 @@ pub(crate) struct Tx<'a> {
     pub(crate) now: Timestamp,
     /// The link of the audit chain that this transaction adds, once it covers a row.
     pub(crate) chain: RefCell<Option<audit::Growing>>,
+    /// What it changed of the rows that the chain covers.
+    pub(crate) watch: &'a Watch,
 }
 
 impl<'a> Tx<'a> {
-    fn new(sql: &'a Connection, ids: &'a IdGenerator) -> Self {
-        Self { sql, ids, now: ids.now(), chain: RefCell::new(None) }
+    fn new(sql: &'a Connection, ids: &'a IdGenerator, watch: &'a Watch) -> Self {
+        Self { sql, ids, now: ids.now(), chain: RefCell::new(None), watch }
     }
 }
 
@@ -162,7 +176,7 @@ impl ConnectionExt for Connection {}
 /// A statement from its file.
 macro_rules! sql {
     ($name:literal) => {
-        include_str!(concat!("sql/", $name, ".sql"))
+        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/sql/", $name, ".sql"))
     };
 }
 pub(crate) use sql;

@@ -23,47 +23,47 @@ use crate::ledger::LedgerCategory;
 use crate::reader::{Reader, TurnRef};
 use crate::thread::{ConnectionExt, sql};
 
-/// What the record has of one turn.
+/// Record of one turn.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TurnDetails {
     /// The turn with its inputs, thought and calls.
     pub turn: TurnRecord,
-    /// When the model was asked.
+    /// Time of the model call.
     pub asked_at: Option<Timestamp>,
-    /// When the model's answer was judged and stored.
+    /// Time at which the answer was judged and stored.
     pub judged_at: Option<Timestamp>,
-    /// What woke the automaton for the cycle that it belongs to.
+    /// Causes of its wake cycle.
     pub woke: Vec<WakeCauseDetails>,
-    /// What was decided about its calls, in their order.
+    /// Decisions about its calls, in their order.
     pub decisions: Vec<DecisionRecord>,
-    /// What its calls were to change, in their order.
+    /// Effects of its calls, in their order.
     pub efforts: Vec<CallDetails>,
     /// The payments that it asked for, oldest first.
     pub payments: Vec<PaymentDetails>,
-    /// What was booked for it: costs below zero, by category.
+    /// Its bookings by category; costs are below zero.
     pub booked: Vec<LedgerDetails>,
 }
 
 /// A cause to wake that a cycle consumed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct WakeCauseDetails {
-    /// When it came.
+    /// Time of the cause.
     pub at: Timestamp,
-    /// What it was.
+    /// The cause.
     #[serde(flatten)]
     pub cause: WakeCause,
 }
 
-/// What one call was to change.
+/// Effect of one call.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CallDetails {
     /// The call.
     pub call: CallId,
-    /// Whether it changes anything at all.
+    /// Effect of the tool.
     pub effect: Effect,
-    /// When it was started.
+    /// Time of the start.
     pub started_at: Option<Timestamp>,
-    /// What it intended; empty when it never came before the policy.
+    /// Intents; empty if the call never reached the policy.
     pub intents: Vec<IntentDetails>,
 }
 
@@ -72,7 +72,7 @@ pub struct CallDetails {
 pub struct IntentDetails {
     /// Its id in the audit.
     pub id: PaymentId,
-    /// What it is.
+    /// The intent.
     #[serde(flatten)]
     pub intent: Intent,
 }
@@ -82,40 +82,40 @@ pub struct IntentDetails {
 pub struct PaymentDetails {
     /// The payment.
     pub id: PaymentId,
-    /// What it is for.
+    /// Purpose.
     pub purpose: Purpose,
-    /// What it is made with.
+    /// Rail.
     pub rail: Rail,
-    /// Who asked for it.
+    /// Origin that asked for it.
     pub origin: String,
-    /// Who gets it.
+    /// Recipient.
     pub payee: Address,
-    /// How much: in 10⁻⁶ USDC, or in 10⁻⁶ cents of credits, by its rail.
+    /// Amount: in 10⁻⁶ USDC, or in 10⁻⁶ cents of credits, by its rail.
     pub units: u64,
-    /// What that is worth.
+    /// Worth of the amount.
     pub worth: Microcents,
     /// The call that it was made for.
     pub call: Option<CallId>,
-    /// What it is for, in words.
+    /// Reason, in words.
     pub note: String,
-    /// Where it stands.
+    /// Current state.
     pub state: PaymentState,
     /// The transaction, where it is known.
     pub transaction: Option<String>,
-    /// Why it came to nothing, or waits.
+    /// Reason for a failure or a delay.
     pub reason: Option<String>,
-    /// When it was written down.
+    /// Time of the first record.
     pub at: Timestamp,
-    /// When it came to where it stands.
+    /// Time of the latest change.
     pub changed_at: Timestamp,
 }
 
 /// A sum of the ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct LedgerDetails {
-    /// What about.
+    /// Category.
     pub category: LedgerCategory,
-    /// How much; costs are below zero.
+    /// Amount; costs are below zero.
     pub amount: Microcents,
 }
 

@@ -1,5 +1,5 @@
-//! What a turn is made of, read at once: where the wake stands, with the end of the turn
-//! before, and all that a prompt and a judgement need, with the turn that opens.
+//! Reads for a turn in one transaction: the state of the wake with the end of the turn before,
+//! and the input of prompt and judgement with the opening of the turn.
 //!
 //! Each read is a part that its own module has. What a turn read must never be used for the
 //! next one.
@@ -26,61 +26,61 @@ use crate::{
     vitals,
 };
 
-/// What is read of a wake besides its life: sums over the ledger take their time.
+/// Sums of a wake that are read besides its life, since sums over the ledger take time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WakeQuery {
-    /// What thinking cost.
+    /// True to read the cost of model calls.
     pub costs: bool,
-    /// What was lost.
+    /// True to read the losses.
     pub losses: bool,
 }
 
-/// Where a wake stands before a turn. What was not asked for is zero.
+/// State of a wake before a turn. Sums that were not requested are zero.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WakeSnapshot {
-    /// Whether the creator caused it.
+    /// True if the creator caused it.
     pub creators: bool,
-    /// What the automaton is doing.
+    /// State of the automaton.
     pub state: AgentState,
-    /// What is known of its means.
+    /// Its means.
     pub vitals: Vitals,
-    /// What was thought since the creator last called.
+    /// Model calls since the creator last called.
     pub unattended: UnattendedUsage,
-    /// What answers of models cost.
+    /// Cost of model calls.
     pub spend: InferenceSpend,
-    /// What was lost since losses count.
+    /// Losses since losses count.
     pub losses: Losses,
 }
 
-/// What a turn begins with.
+/// Input of a turn.
 #[derive(Debug, Clone)]
 pub struct TurnRequest {
     /// Its wake cycle.
     pub session: SessionId,
-    /// What it is told besides its messages.
+    /// Texts besides its messages.
     pub told: Vec<Labelled>,
     /// Which messages it claims, where no approved call is to be made first.
     pub claims: ClaimOptions,
     /// The number from which turns of the history are not known yet.
     pub history_from: u64,
-    /// How many turns of it are read at most, the newest ones.
+    /// Messages to claim, if no approved call comes first.
     pub turns_max: u32,
     /// By what the memory is asked, for these inputs and open messages.
     pub recall: fn(&[TurnInput], &[OpenMessage]) -> MemoryQuery,
     /// The query whose matches are known; it is not asked again.
     pub recalled: Option<MemoryQuery>,
-    /// What is limited.
+    /// Most turns of it that are read, the newest ones.
     pub limits: Vec<RateLimit>,
 }
 
-/// What the memory has for a turn.
+/// Limits to count.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TurnRecall {
-    /// What it was asked.
+    /// Memories for a turn.
     pub query: MemoryQuery,
-    /// What may fit; none, where the same was asked before.
+    /// The query.
     pub matches: Option<MemoryMatches>,
-    /// What is being done, whatever was asked.
+    /// Candidates; `None` if the same query was made before.
     pub working: Vec<MemoryItem>,
     /// Since when events are in the history that the prompt shows.
     pub history_since: Option<Timestamp>,
@@ -93,13 +93,13 @@ pub struct StartedTurn {
     pub id: TurnId,
     /// Its number in the automaton's life, from 1. Abandoned turns count.
     pub seq: u64,
-    /// What it answers: what it was told, and the messages it has claimed.
+    /// Texts that it answers: its inputs, and the claimed messages.
     pub inputs: Vec<TurnInput>,
     /// The oldest of these messages.
     pub first: Option<MessageId>,
     /// A call that the creator approved; then no message was claimed.
     pub approved: Option<Approval>,
-    /// Where the history of the prompt begins.
+    /// Beginning of the prompt's history.
     pub place: HistoryPosition,
     /// The sum of the turns before that.
     pub digest: Option<DigestRow>,
@@ -107,20 +107,20 @@ pub struct StartedTurn {
     pub turns_from: u64,
     /// The turns of the history from there on, oldest first.
     pub turns: Vec<TurnRecord>,
-    /// What the creator said and nobody has answered, oldest first.
+    /// The creator's unanswered messages, oldest first.
     pub open: Vec<OpenMessage>,
-    /// What was recalled for it.
+    /// Recalled memories.
     pub recall: TurnRecall,
-    /// What it thinks of itself.
+    /// Its soul.
     pub soul: Option<SoulVersion>,
-    /// How often each limit was used within its window.
+    /// Use of each limit within its window.
     pub uses: Vec<u32>,
-    /// Whether anybody but the creator and the automaton has written anything.
+    /// True if there is any text that neither the creator nor the automaton wrote.
     pub others_wrote: bool,
 }
 
 impl Store {
-    /// Where the wake stands.
+    /// Returns the state of the wake.
     ///
     /// # Errors
     /// [`StoreError::Unborn`], or when a sum cannot be counted.
@@ -197,7 +197,7 @@ fn start(tx: &Tx<'_>, request: &TurnRequest) -> Result<StartedTurn, TxError> {
     })
 }
 
-/// What the memory has for a turn whose history begins at this number.
+/// Returns the memories for a turn whose history begins at this number.
 fn recall(
     tx: &Tx<'_>,
     request: &TurnRequest,

@@ -13,14 +13,13 @@ use automaton_core::id::{ApprovalId, CallId, MessageId, SessionId, TurnId};
 use automaton_core::intent::Intent;
 use automaton_core::memory::NewMemory;
 use automaton_core::message::{CLAIMED_PER_TURN_MAX, ReceivedMessage};
-use automaton_core::record::{CallStatus, TurnStatus, Usage};
+use automaton_core::record::{CallStatus, FinishedCall, TurnStatus, Usage};
 use automaton_core::time::DAY;
 use automaton_core::tool::{ArgsHash, Effect};
 use automaton_core::trust::{Label, Labelled};
 use rusqlite::{Connection, params};
 
 use crate::approval_requests::{ApprovalRequest, AskedApproval, ask_call};
-use crate::calls::CallEnd;
 use crate::codec::{Sql, get};
 use crate::costs::AskedAnswer;
 use crate::decisions::NewDecision;
@@ -44,16 +43,16 @@ pub struct OpenedTurn {
     pub messages: Vec<ReceivedMessage>,
 }
 
-/// What the model said and what the policy thinks of it.
+/// Answer of the model with the decisions of the policy.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Judgement {
     /// The turn.
     pub turn: TurnId,
     /// The model's text.
     pub thought: String,
-    /// Whose words the text may be, where it ends the wake and goes to the creator.
+    /// Label of the text as a message to the creator, if it ends the wake.
     pub voice: Option<Label>,
-    /// What the answer used.
+    /// Usage of the answer.
     pub usage: Usage,
     /// The calls, in order.
     pub calls: Vec<JudgedCall>,
@@ -70,20 +69,19 @@ pub struct JudgedCall {
     pub arguments: String,
     /// The hash of the canonical arguments, when they are JSON.
     pub args_hash: Option<ArgsHash>,
-    /// Whether it changes anything.
+    /// Effect of the tool.
     pub mutates: Effect,
     /// `Planned`, or why it will not run: `Refused`, `Invalid`, `Skipped`.
     pub status: CallStatus,
-    /// What the model is told of one that will not run.
+    /// Result for the model, if the call will not run.
     pub result: Option<Labelled>,
-    /// What the policy decided: an `Allow` for a planned call, another outcome
-    /// for a refused one.
+    /// Decision of the policy: an `Allow` for a planned call, another outcome for a refused one.
     pub decision: Option<NewDecision>,
     /// The intended effects; never empty for a planned call.
     pub intents: Vec<Intent>,
     /// The limits under which it takes a place; of a planned call alone.
     pub limits: Vec<RateLimit>,
-    /// What the creator is asked about a call that was not made.
+    /// Question to the creator about a call that was not made.
     pub question: Option<CallApprovalRequest>,
     /// The approval for which it is made; used up, whatever becomes of the call.
     pub approval: Option<ApprovalId>,
@@ -92,7 +90,7 @@ pub struct JudgedCall {
 /// A question about a call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CallApprovalRequest {
-    /// What is asked.
+    /// The question.
     pub question: ApprovalRequest,
     /// The call's arguments as JSON with sorted keys.
     pub arguments: String,
@@ -100,7 +98,7 @@ pub struct CallApprovalRequest {
     pub label: Label,
 }
 
-/// Whose fault it is that a turn failed.
+/// Cause of a turn's failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailureCause {
     /// Not its messages': the model was out of reach, the prompt too long.
@@ -175,7 +173,7 @@ impl Store {
     pub async fn finish_turn(
         &self,
         turn: TurnId,
-        ends: Vec<CallEnd>,
+        ends: Vec<FinishedCall>,
         items: Vec<NewMemory>,
         next: WakeQuery,
     ) -> Result<(Option<OutgoingMessage>, WakeSnapshot), StoreError> {
@@ -283,6 +281,7 @@ fn judge(tx: &Tx<'_>, judgement: &Judgement) -> Result<Vec<AskedApproval>, TxErr
             usage.first_token_ms,
             usage.total_ms,
             usage.estimated,
+            usage.unknown_end,
         ],
     )?;
     for (ordinal, call) in calls.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! What was thought since the creator last called.
+//! Model calls since the creator last called.
 //!
 //! It is counted by the order of the bookings and not by a clock, so that no clock that
 //! is set gives more. Only a call of the creator may begin it anew at once.
@@ -13,7 +13,7 @@ use crate::error::{StoreError, TxError};
 use crate::thread::{ConnectionExt, Tx, WriteOptions, sql};
 
 impl Store {
-    /// What was thought since the creator last called.
+    /// Returns the model calls since the creator last called.
     ///
     /// # Errors
     /// When SQLite fails.
@@ -21,8 +21,8 @@ impl Store {
         self.run("add up what was thought", |tx| usage(tx)).await
     }
 
-    /// Whether the creator caused the newest wake cycle: one that is open, or goes on after
-    /// its process or its model failed.
+    /// Returns true if the creator caused the newest wake cycle: one that is open, or continues
+    /// after a failure of its process or its model.
     ///
     /// # Errors
     /// When SQLite fails.
@@ -30,7 +30,7 @@ impl Store {
         self.run("read who caused the wake cycle", |tx| creators(tx)).await
     }
 
-    /// What was thought up to now was the creator's wish, and counts no more.
+    /// Resets the count of model calls: those up to now were the creator's wish.
     ///
     /// # Errors
     /// When SQLite fails.
@@ -38,7 +38,7 @@ impl Store {
         self.write(WriteOptions::new("begin to count answers"), on_creator_call).await
     }
 
-    /// How many of the newest wake cycles ended for this reason, one after the other.
+    /// Returns the number of newest wake cycles in a row that ended for this reason.
     ///
     /// # Errors
     /// When SQLite fails.

@@ -31,7 +31,7 @@ const ADDED_MAX: usize = 100_000;
 #[derive(Default)]
 pub(crate) struct VectorCache {
     model: String,
-    /// How many were read at first.
+    /// Number of vectors that were read at first.
     at_first: usize,
     index: VectorIndex,
 }
@@ -86,14 +86,14 @@ impl VectorCache {
     }
 }
 
-/// How far the memory has vectors.
+/// Progress of vectors.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct EmbeddingProgress {
-    /// Of which model; empty, where there are none.
+    /// Model of the vectors; empty if there are none.
     pub model: String,
-    /// How many memories have any.
+    /// Memories with a vector.
     pub vectors: u64,
-    /// How many memories wait for one.
+    /// Memories that wait for one.
     pub waiting: u64,
 }
 
@@ -158,7 +158,8 @@ impl Store {
         kept
     }
 
-    /// How often vectors were kept since it was opened: what was found before may not be all.
+    /// Returns the number of times that vectors were stored since the store was opened. A change
+    /// means that earlier results may be incomplete.
     #[must_use]
     pub fn vectors_kept(&self) -> u64 {
         self.vectors_kept.load(Ordering::Acquire)
@@ -194,9 +195,9 @@ fn progress(connection: &Connection) -> Result<(String, i64), TxError> {
     Ok(connection.one(statement, [], read)?.unwrap_or_default())
 }
 
-/// What the vectors of its own and of its creator have in common: were those of others in it,
-/// they could push away what is asked by saying the like of it often. It is read and not made of
-/// those in memory, so that whoever asks finds the same.
+/// Reads the mean direction of the automaton's and its creator's vectors. Vectors of others are
+/// left out: by repeating similar texts they could push other answers away. It is read from the
+/// database and not computed from the loaded vectors, so that every reader gets the same.
 fn centroid(connection: &Connection) -> Result<Centroid, TxError> {
     let statement = "SELECT added, direction FROM embedding_progress";
     let read = |row: &rusqlite::Row<'_>| {
@@ -215,7 +216,7 @@ fn waiting(connection: &Connection, upto: i64, most: u32) -> Result<Vec<MemoryIt
     )?)
 }
 
-/// How far the memory has vectors.
+/// Returns the progress of vectors.
 pub(crate) fn embedded(connection: &Connection) -> Result<EmbeddingProgress, TxError> {
     let (model, upto) = progress(connection)?;
     let count = |statement: &str, values: &[&dyn rusqlite::ToSql]| {
@@ -241,7 +242,7 @@ pub(crate) fn similar(
     if progress(connection)?.0 != *model {
         return Ok(());
     }
-    let asked = centroid(connection)?.away(vector);
+    let asked = centroid(connection)?.adjust_query(vector);
     let mut nearest = cache.nearest(connection, model, &asked, false)?;
     if query.least_trusted.is_none_or(is_outside) {
         nearest.extend(cache.nearest(connection, model, &asked, true)?);
@@ -271,7 +272,7 @@ pub(crate) fn similar(
         found.parts.extend(part.map(|part| (*id, part)));
     }
     (found.similarities, found.embedding_kind) = (nearest, *kind);
-    Ok(())
+    memory::add_followers(connection, found)
 }
 
 /// Returns which part of a memory means the most alike, of one that has several.
@@ -291,7 +292,7 @@ fn nearest_part(
     Ok(nearest.map(|(_, part)| part))
 }
 
-/// How similar the nearest part of a memory is, where it has a vector.
+/// Returns the similarity of the nearest part of a memory that has a vector.
 fn similarity_of(
     connection: &Connection,
     asked: &CentredQuery,

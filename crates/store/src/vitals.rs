@@ -28,7 +28,7 @@ pub struct TierChange {
     pub to: SurvivalTier,
     /// With how many credits.
     pub credits: Microcents,
-    /// When.
+    /// Time.
     pub at: Timestamp,
 }
 
@@ -50,7 +50,7 @@ impl Store {
         .await
     }
 
-    /// What is known of its means.
+    /// Returns the known means.
     ///
     /// # Errors
     /// When SQLite fails.
@@ -143,7 +143,7 @@ impl Store {
 }
 
 impl Reader {
-    /// What is known of its means.
+    /// Returns the known means.
     ///
     /// # Errors
     /// When SQLite fails.

@@ -29,7 +29,8 @@ impl Store {
         self.write(WriteOptions::new("store a wake event"), move |tx| push(tx, &cause)).await
     }
 
-    /// Whether a cause to wake came since the present sleep began, or the creator said one again.
+    /// Returns true if a cause to wake came since the present sleep began, or the creator
+    /// repeated one.
     ///
     /// # Errors
     /// When SQLite fails.

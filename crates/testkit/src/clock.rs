@@ -7,24 +7,23 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use automaton_core::time::{Clock, Span, Timestamp};
 
-/// A clock that is set and stepped by hand. Clones show the same time.
+/// A clock that a test sets and steps. Clones show the same time.
 #[derive(Debug, Clone)]
 pub struct FakeClock(Arc<AtomicI64>);
 
 impl FakeClock {
-    /// A clock that shows the given time.
+    /// Creates a clock that shows `now`.
     #[must_use]
     pub fn at(now: Timestamp) -> Self {
         Self(Arc::new(AtomicI64::new(now.as_millis())))
     }
 
-    /// Shows another time from now on; backwards too, as real clocks do.
+    /// Sets the time. It may go backwards, as real clocks do.
     pub fn set(&self, now: Timestamp) {
         self.0.store(now.as_millis(), Ordering::SeqCst);
     }
 
-    /// Goes forward by a span and gives the new time. Stops at the end of
-    /// representable time.
+    /// Advances the clock and returns the new time. Stops at the end of representable time.
     pub fn step(&self, span: Span) -> Timestamp {
         let after = |millis| Timestamp::from_millis(millis).after(span);
         let step = |millis| Some(after(millis).as_millis());

@@ -1,31 +1,31 @@
-//! A model of meanings that a test can foresee: words of one meaning have one vector, and a text
-//! has the sum of its words'.
+//! An embedding model that a test can predict: words of one meaning have the same vector, and a
+//! text has the sum of its words' vectors.
 //!
-//! It is written in the files of a true one. Its layers do nothing, so that nothing but the words
-//! counts.
+//! It is written in the files of a real model. Its layers have no effect, so only the words
+//! count.
 
 use std::fs;
 use std::io;
 use std::path::Path;
 
-/// Numbers of a vector, and of a layer within.
+/// The dimensions of a vector, and of a hidden layer.
 const WIDTH: usize = 16;
 
-/// Kinds of distances that MPNet tells apart.
+/// The number of MPNet's distance buckets.
 const BUCKETS: usize = 8;
 
-/// Writes a model that knows these words, each list of one meaning, into a folder.
+/// Writes a model that knows these words into a folder. Each list has one meaning.
 ///
 /// # Errors
-/// When a file cannot be written.
+/// Fails if a file cannot be written.
 pub fn write_model(folder: &Path, meanings: &[&[&str]]) -> io::Result<()> {
     write(folder, meanings, "bert", ["[CLS]", "[SEP]"])
 }
 
-/// The same of the MPNet family.
+/// Writes a model of the MPNet family.
 ///
 /// # Errors
-/// When a file cannot be written.
+/// Fails if a file cannot be written.
 pub fn write_mpnet_model(folder: &Path, meanings: &[&[&str]]) -> io::Result<()> {
     write(folder, meanings, "mpnet", ["<s>", "</s>"])
 }
@@ -43,7 +43,7 @@ fn write(folder: &Path, meanings: &[&[&str]], family: &str, marks: [&str; 2]) ->
     fs::write(folder.join("model.safetensors"), weights(meanings, family == "mpnet"))
 }
 
-/// The tensors of the format's layout, with the words' directions and zeros elsewhere.
+/// Returns the tensors in the format's layout, with the words' directions and zeros elsewhere.
 fn weights(meanings: &[&[&str]], is_mpnet: bool) -> Vec<u8> {
     let mut words = vec![0.0_f32; 4 * WIDTH];
     for (nth, meaning) in meanings.iter().enumerate() {
@@ -59,7 +59,8 @@ fn weights(meanings: &[&[&str]], is_mpnet: bool) -> Vec<u8> {
         [(format!("{name}.weight"), vec![WIDTH], 1.0), (format!("{name}.bias"), vec![WIDTH], 0.0)]
     };
     let dense = |name: &str| {
-        let (weight, bias) = (format!("{name}.weight"), format!("{name}.bias"));
+        let weight = format!("{name}.weight");
+        let bias = format!("{name}.bias");
         [(weight, vec![WIDTH, WIDTH], 0.0), (bias, vec![WIDTH], 0.0)]
     };
     let layer = "encoder.layer.0";
@@ -89,7 +90,8 @@ fn weights(meanings: &[&[&str]], is_mpnet: bool) -> Vec<u8> {
         (other.0.to_owned(), other.1, 0.0),
     ])
     .collect();
-    let (mut header, mut data) = (Vec::new(), Vec::new());
+    let mut header = Vec::new();
+    let mut data = Vec::new();
     let mut add = |name: String, shape: Vec<usize>, numbers: Vec<f32>| {
         let from = data.len();
         data.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));

@@ -1,9 +1,9 @@
-//! Chance that is the same in every run.
+//! Random bytes that are the same in every run.
 //!
-//! `SplitMix64` (Steele, Lea and Flood, "Fast Splittable Pseudorandom Number
-//! Generators", 2014): a counter that goes on by an odd constant, mixed by
-//! shifts and products. Good enough to make ids that differ; it must never make
-//! a key or a nonce of a real automaton, since whoever knows the seed knows all.
+//! `SplitMix64` (Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators", 2014):
+//! a counter that advances by an odd constant, mixed by shifts and products. It is good enough
+//! for ids that differ. It must never make a key or a nonce of a real automaton, since the seed
+//! determines all output.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,12 +12,12 @@ use automaton_core::entropy::Entropy;
 /// The step of the counter: 2⁶⁴ divided by the golden ratio, made odd.
 const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// A source of bytes that depends on its seed alone.
+/// A source of bytes that depends only on its seed.
 #[derive(Debug)]
 pub struct SeededEntropy(AtomicU64);
 
 impl SeededEntropy {
-    /// The source with this seed.
+    /// Creates the source with this seed.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
         Self(AtomicU64::new(seed))
@@ -56,7 +56,8 @@ mod tests {
 
     #[test]
     fn one_seed_gives_one_sequence_whatever_the_buffers() {
-        let (mut long, mut short) = ([0_u8; 16], [0_u8; 3]);
+        let mut long = [0_u8; 16];
+        let mut short = [0_u8; 3];
         SeededEntropy::new(7).fill(&mut long);
         SeededEntropy::new(7).fill(&mut short);
         assert_eq!(long[..3], short);

@@ -1,9 +1,9 @@
-//! What must hold of any bytes that come in: the guard, the commands, the paths, the
-//! arguments of calls, and the questions to models and the replies of their servers.
+//! Properties that must hold for any input bytes: of the guard, commands, paths, arguments of
+//! calls, requests to models and replies of their servers.
 //!
-//! A fuzzer calls these with what it makes up (`fuzz/`), the tests with what was kept of
-//! that (`corpora/fuzz`). Each panics when something does not hold; none may look at more
-//! than its bytes, or touch more than a folder of its own.
+//! A fuzzer calls these functions with generated input (`fuzz/`), and the tests with saved input
+//! (`corpora/fuzz`). Each panics if a property fails. None may read anything but its bytes, or
+//! touch anything but its own folder.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -32,14 +32,14 @@ use serde::de::IgnoredAny;
 
 use crate::world::TempDir;
 
-/// What lies outside of the workspace, and nowhere in it.
+/// The content of a file outside of the workspace, and nowhere inside.
 const OUTSIDE: &str = "canary-0f2b71";
-/// What lies in a file of the workspace.
+/// The content of a file in the workspace.
 const INSIDE: &str = "inside";
-/// More than any file here has.
+/// More bytes than any file here has.
 const READ_MAX: u64 = 1024;
 
-/// The target of that name, of `guard`, `command`, `path`, `call`, `asked` and `reply`.
+/// Returns the target with this name: `guard`, `command`, `path`, `call`, `asked` or `reply`.
 #[must_use]
 pub fn target(name: &str) -> Option<fn(&[u8])> {
     let targets: BTreeMap<&str, fn(&[u8])> = BTreeMap::from([
@@ -53,8 +53,8 @@ pub fn target(name: &str) -> Option<fn(&[u8])> {
     targets.get(name).copied()
 }
 
-/// Any text of any source: what is let through has a bounded size, and means the same when
-/// it is looked at again.
+/// Checks any text of any source: the result has a bounded size, and scanning it again gives the
+/// same result.
 pub fn guard(bytes: &[u8]) {
     static GUARD: OnceLock<Guard> = OnceLock::new();
     let guard = GUARD.get_or_init(|| match Guard::new() {
@@ -75,7 +75,7 @@ pub fn guard(bytes: &[u8]) {
     }
 }
 
-/// A value that intends one thing.
+/// A value with one intent.
 struct FuzzCall(Intent);
 
 impl Intentional for FuzzCall {
@@ -105,14 +105,14 @@ fn is_allowed(intent: Intent) -> bool {
     matches!(judge(FuzzCall(intent), &facts), Verdict::Allowed(..))
 }
 
-/// Any script: it is judged, the same each time, and what is refused alone is not allowed
-/// for being one command of several.
+/// Checks any script: the judgement is the same each time, and a script that is refused alone is
+/// also refused after another command.
 pub fn command(bytes: &[u8]) {
     let script = String::from_utf8_lossy(bytes);
     let judged = |command: String| is_allowed(Intent::Exec { command, timeout_ms: 1000 });
     let alone = judged(script.to_string());
     assert_eq!(alone, judged(script.to_string()), "{script:?}");
-    // What is no command at all is refused for that.
+    // A text without any command is refused for that reason.
     let is_nothing = |line: &str| line.trim().is_empty() || line.trim_start().starts_with('#');
     if !alone && !script.lines().all(is_nothing) {
         let before = format!("true\n{script}");
@@ -120,11 +120,11 @@ pub fn command(bytes: &[u8]) {
     }
 }
 
-/// Any path: what the policy lets be read can be named, and nothing that it names lies
-/// outside of the workspace, whichever way it is looked up.
+/// Checks any path: a path that the policy lets be read can be parsed, and nothing that it names
+/// is outside of the workspace, whichever lookup is used.
 pub fn path(bytes: &[u8]) {
     thread_local! {
-        // Of the thread, so that it goes away with it.
+        // Owned by the thread, so that it is removed with it.
         static PLACE: TempDir = match traps() {
             Ok(place) => place,
             Err(error) => panic!("no place for files: {error}"),
@@ -146,17 +146,19 @@ fn path_in(place: &TempDir, bytes: &[u8]) {
         Ok(beneath) => beneath.read(&named, READ_MAX).ok().map(|read| read.bytes),
         Err(error) => panic!("the workspace is gone: {error}"),
     };
-    let (kernel, walk) = (by(WorkspaceDir::open(&root)), by(WorkspaceDir::open_walking(&root)));
+    let kernel = by(WorkspaceDir::open(&root));
+    let walk = by(WorkspaceDir::open_walking(&root));
     assert_eq!(kernel, walk, "{text:?}");
     if let Some(bytes) = kernel {
         assert_eq!(bytes, INSIDE.as_bytes(), "{text:?}");
     }
 }
 
-/// A workspace full of ways out.
+/// Creates a workspace full of links to the outside.
 fn traps() -> std::io::Result<TempDir> {
     let place = TempDir::new().map_err(std::io::Error::other)?;
-    let (root, outside) = (place.path().join("workspace"), place.path().join("outside"));
+    let root = place.path().join("workspace");
+    let outside = place.path().join("outside");
     fs::create_dir_all(root.join("a/b"))?;
     fs::create_dir_all(&outside)?;
     fs::write(outside.join("f"), OUTSIDE)?;
@@ -170,8 +172,8 @@ fn traps() -> std::io::Result<TempDir> {
     Ok(place)
 }
 
-/// Any arguments of any tool: what passes its schema can be parsed or says why not, intends
-/// something, and is the same call however it is written.
+/// Checks any arguments of any tool: arguments that pass its schema can be parsed or give an
+/// error, have intents, and are the same call however they are written.
 pub fn call(bytes: &[u8]) {
     static CHECKER: OnceLock<Checker> = OnceLock::new();
     let specs = list::specs();
@@ -198,7 +200,7 @@ pub fn call(bytes: &[u8]) {
     }
 }
 
-/// The formats of models' servers.
+/// The API formats of model servers.
 const FORMATS: [ApiFormat; 5] = [
     ApiFormat::ChatCompletions,
     ApiFormat::AnthropicMessages,
@@ -207,8 +209,8 @@ const FORMATS: [ApiFormat; 5] = [
     ApiFormat::Gemini,
 ];
 
-/// Any question that a cloud is asked: what can be put to a server of another format is a body of
-/// that format, and results of calls say which call they answer.
+/// Checks any request to a cloud: if it can be converted to another format, the result is a valid
+/// body of that format, and results of calls name their call.
 pub fn asked(bytes: &[u8]) {
     let Some((first, rest)) = bytes.split_first() else { return };
     let sees_images = !first.is_multiple_of(2);
@@ -236,7 +238,7 @@ pub fn asked(bytes: &[u8]) {
     }
 }
 
-/// What of a question must be there.
+/// The parts of a request that must be present.
 #[derive(Deserialize)]
 struct AskedMessages {
     messages: Vec<AskedMessage>,
@@ -248,8 +250,8 @@ struct AskedMessage {
     tool_call_id: Option<String>,
 }
 
-/// Any reply of a model's server: it says the same however it is cut, and what a cloud passes on
-/// of it says the same, too.
+/// Checks any reply of a model server: it is parsed the same however it is cut, and the version
+/// that a cloud passes on says the same.
 pub fn reply(bytes: &[u8]) {
     let [first, size, rest @ ..] = bytes else { return };
     let format = FORMATS[usize::from(*first) % FORMATS.len()];
@@ -266,11 +268,11 @@ pub fn reply(bytes: &[u8]) {
         Err(what) => panic!("{passed_on}: {what}"),
     };
     assert_eq!((&told.choices, &told.model), (&again.choices, &again.model), "{format:?}");
-    sold(&passed_on);
+    check_sold_reply(&passed_on);
 }
 
-/// What is passed on of a reply to clients of other formats: a stream and a document say the same.
-fn sold(reply: &str) {
+/// Checks replies in other formats for a cloud's clients: a stream and a document say the same.
+fn check_sold_reply(reply: &str) {
     let heading = || ResponseHeading {
         id: "resp".to_owned(),
         model: "m".to_owned(),
@@ -291,7 +293,7 @@ fn sold(reply: &str) {
         stream.done();
         whole.done();
         let usage = ChatUsage::default();
-        let (end, document) = match (stream.end(&usage), whole.whole(&usage)) {
+        let (end, document) = match (stream.end(&usage), whole.finish_whole(&usage)) {
             (Ok(end), Ok(document)) => (end, document),
             (Err(_), Err(_)) => continue,
             (end, document) => panic!("{format:?}: {end:?}, {document:?}"),
@@ -318,12 +320,13 @@ fn sold(reply: &str) {
     }
 }
 
-/// What a stream says that is cut so, up to its end or to what is none.
+/// Returns the pieces of a stream that arrives in these parts, up to its end or an error.
 fn pieces<'a>(
     format: ApiFormat,
     bytes: impl IntoIterator<Item = &'a [u8]>,
 ) -> Vec<Result<StreamPiece, String>> {
-    let (mut reader, mut frames) = (format.reader(), ReplyFrames::default());
+    let mut reader = format.reader();
+    let mut frames = ReplyFrames::default();
     let mut told = Vec::new();
     for piece in bytes {
         match frames.push(piece) {
@@ -345,7 +348,7 @@ fn pieces<'a>(
     told
 }
 
-/// Reads pieces up to the last one; whether the reply goes on.
+/// Reads pieces up to the last one. Returns true if the reply continues.
 fn take_all(
     reader: &mut FormatReader,
     complete: Vec<String>,

@@ -1,30 +1,29 @@
-//! Pure: transcripts of the documentation, to be compared with what the program says.
+//! Pure: transcripts of the documentation, for comparison with the program's output.
 //!
-//! Compared are the words: how a text is wrapped is left out, and what differs from run to run.
-//! Must never leave out a word, or documentation that drifted would pass.
+//! The comparison ignores line wrapping and values that differ between runs. It must never ignore
+//! a word, or outdated documentation would pass.
 
-/// A command of a transcript, and what it printed.
+/// A command of a transcript, and its output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShownCommand {
-    /// Everything behind the prompt.
+    /// The text after the prompt.
     pub command: String,
-    /// What stands below, up to the next one.
+    /// The text below, up to the next command.
     pub told: String,
 }
 
-/// The commands of the first transcript below a heading of a document; nothing where there is
-/// none.
+/// Returns the commands of the first transcript below a heading. Empty if there is none.
 #[must_use]
 pub fn commands_below(document: &str, heading: &str) -> Vec<ShownCommand> {
     let below = document.split_once(heading).map_or("", |(_, below)| below);
     let fenced = below.split_once("```text\n").map_or("", |(_, fenced)| fenced);
     let fenced = fenced.split_once("\n```").map_or("", |(fenced, _)| fenced);
     let parts = fenced.split("$ ").filter(|part| !part.is_empty());
-    parts.map(shown).collect()
+    parts.map(parse_command).collect()
 }
 
-/// A command may go over several lines in single quotes.
-fn shown(part: &str) -> ShownCommand {
+/// Parses a command with its output. A command may continue over several lines in single quotes.
+fn parse_command(part: &str) -> ShownCommand {
     let mut ends = part.match_indices('\n').map(|(at, _)| at);
     let is_whole = |at: &usize| part[..*at].matches('\'').count().is_multiple_of(2);
     let end = ends.find(is_whole).unwrap_or(part.len());
@@ -32,14 +31,18 @@ fn shown(part: &str) -> ShownCommand {
     ShownCommand { command: part[..end].to_owned(), told }
 }
 
-/// The words of a text with what differs from run to run taken out of them: addresses and
-/// hashes, ids, and numbers, which times and amounts are made of, seconds or thousandths.
+/// Returns the words of a text without values that differ between runs: addresses and hashes,
+/// ids, and numbers, such as times in seconds or milliseconds and amounts.
 #[must_use]
 pub fn words(text: &str) -> String {
-    text.split_whitespace().map(word).collect::<Vec<_>>().join(" ").replace("# ms", "# s")
+    text.split_whitespace()
+        .map(normalized_word)
+        .collect::<Vec<_>>()
+        .join(" ")
+        .replace("# ms", "# s")
 }
 
-fn word(word: &str) -> String {
+fn normalized_word(word: &str) -> String {
     let is_id = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit();
     let bare = word.trim_matches(|c: char| !c.is_alphanumeric());
     if bare.starts_with("0x") || bare.len() == 26 && bare.chars().all(is_id) {

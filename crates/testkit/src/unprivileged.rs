@@ -1,8 +1,8 @@
-//! The tests of a crate once more, as a user without any privilege.
+//! Runs the tests of a crate again, as a user without privileges.
 //!
-//! Root is refused little, so what must hold for everybody else has to be tried
-//! as somebody else. Works on copies of the tests and of the programs that they
-//! start; nothing of anybody else's may ever be opened to that user.
+//! Root is refused little, so rules for other users must be tested as another user. It works on
+//! copies of the tests and of the programs that they start. No other file may ever be opened to
+//! that user.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
@@ -15,18 +15,18 @@ use crate::world::TempDir;
 /// The user and group `nobody`.
 const NOBODY: u32 = 65534;
 
-/// Whether this process is root's.
+/// Returns true if this process runs as root.
 #[must_use]
 pub fn is_root() -> bool {
     fs::metadata("/proc/self").is_ok_and(|found| found.uid() == 0)
 }
 
-/// Runs the tests that are running once more as `nobody`, if they are root's.
-/// They find copies of `programs` in the folder that `variable` names; `first`,
-/// with its `&&`, is done by the shell that becomes them.
+/// Runs the current tests again as `nobody`, if they run as root. They find copies of `programs`
+/// in the folder that `variable` names. The shell that starts them runs `first`, which ends with
+/// `&&`, before.
 ///
 /// # Errors
-/// With what they print, when one fails or none is run.
+/// Returns the tests' output if one fails or none is run.
 pub fn run_again(variable: &str, programs: &[PathBuf], first: &str) -> io::Result<()> {
     if !is_root() {
         return Ok(());

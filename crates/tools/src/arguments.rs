@@ -74,6 +74,16 @@ pub fn secrets_in(arguments: &Value, own: &[&str]) -> Vec<secrets::SecretKind> {
     kinds.into_iter().collect()
 }
 
+/// Gives an argument another name, where the new one is not given, too.
+pub(crate) fn rename(arguments: &mut Map<String, Value>, from: &str, to: &str) {
+    if arguments.contains_key(to) {
+        return;
+    }
+    if let Some(value) = arguments.remove(from) {
+        arguments.insert(to.to_owned(), value);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

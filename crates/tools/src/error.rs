@@ -19,13 +19,15 @@ const CHARS_MAX: usize = 1_000;
 #[error("{tool} does not take these arguments: {fault}")]
 #[class(User)]
 pub struct ArgumentError {
-    tool: &'static str,
+    tool: String,
     fault: String,
 }
 
 impl ArgumentError {
-    pub(crate) fn new(tool: &'static str, fault: &str) -> Self {
-        Self { tool, fault: result::cap(fault, CHARS_MAX) }
+    /// Makes the error of a tool, with the beginning of what is wrong.
+    #[must_use]
+    pub fn new(tool: &str, fault: &str) -> Self {
+        Self { tool: tool.to_owned(), fault: result::cap(fault, CHARS_MAX) }
     }
 }
 

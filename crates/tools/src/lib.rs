@@ -5,15 +5,16 @@
 //! comes through the handles in [`context`], which the agent implements. A tool
 //! must never reach around them, and must never decide what is allowed.
 
-mod aliases;
 mod arguments;
 pub mod context;
+mod digest;
 mod error;
 mod financial;
 pub mod list;
 mod machines;
 mod memory;
 mod models;
+mod profile;
 pub mod result;
 mod self_mod;
 mod social;
@@ -24,7 +25,11 @@ mod vm;
 #[cfg(test)]
 mod testing;
 
-pub use aliases::rename_arguments;
 pub use arguments::secrets_in;
+pub use digest::{CallDigest, CallKind};
 pub use error::{ArgumentError, HandleError, ToolError};
+pub use profile::{
+    FamilyMembership, Requirement, ToolAudience, ToolFamily, ToolProfile, WorkClass,
+};
+pub use survival::choose_tools::chosen_family;
 pub use tool::{PreparedCall, Tool, ToolOutput, TurnContinuation};

@@ -13,8 +13,8 @@ use automaton_core::model::ModelId;
 use automaton_core::money::MicroUsdc;
 use automaton_core::origin::{Origins, ValueOrigin};
 use automaton_core::payment::PaymentReason;
+use automaton_core::search_terms::asked_terms;
 use automaton_core::soul::{SoulSection, SoulSource, SoulVersion};
-use automaton_core::terms::asked_terms;
 use automaton_core::time::{Span, Timestamp};
 use automaton_core::tool::Risk;
 use automaton_core::trust::{Label, Labelled};
@@ -260,33 +260,6 @@ impl MemoryHandle for Fake {
 
     fn forget(&self, id: MemoryId) -> HandleFuture<'_, bool> {
         self.answer(format!("forget {id}"), self.remembers.then_some(true))
-    }
-}
-
-/// Something remembered, named `kind/name`.
-pub(crate) fn memory_item(
-    id: i64,
-    tier: MemoryTier,
-    named: &str,
-    label: Label,
-    text: &str,
-) -> MemoryItem {
-    let (kind, name) = named.split_once('/').unwrap();
-    MemoryItem {
-        id: MemoryId(id),
-        tier,
-        kind: kind.to_owned(),
-        name: name.to_owned(),
-        body: Labelled::new(label, "test", text),
-        strength: 100,
-        seen: 1,
-        successes: 0,
-        failures: 0,
-        turn: None,
-        valid_from: Timestamp::EPOCH,
-        valid_to: None,
-        seen_at: Timestamp::EPOCH,
-        superseded_by: None,
     }
 }
 

@@ -1,32 +1,51 @@
-//! What a tool is, and what all of ours have in common.
+//! The tool, and the frame that all built-in tools share.
 //!
-//! Arguments are parsed once; what was parsed is what states its intents, is
-//! judged, and runs. [`Intentional`] has no default, so no tool can leave out
-//! what it intends, and [`PreparedCall::run`] takes a [`Permit`], so nothing runs
-//! unjudged.
+//! Arguments are parsed once; the parsed value states its intents, is judged, and runs.
+//! [`Intentional`] has no default, so no tool can leave out its intents, and
+//! [`PreparedCall::run`] takes a [`Permit`], so nothing runs unjudged. Everything else that is
+//! particular to a tool (profile, argument names, line in the digest) is a method of [`Tool`],
+//! too, so that adding a tool takes one file and its line in the list.
 
 use std::marker::PhantomData;
 use std::sync::OnceLock;
 
 use automaton_core::arguments::fit_arguments;
 use automaton_core::intent::{Intent, Intentional};
-use automaton_core::time::Span;
+use automaton_core::record::{CallRecord, SleepRequest};
 use automaton_core::tool::{Effect, Risk, ToolCategory, ToolName, ToolSpec};
 use automaton_core::trust::{Label, Labelled};
 use automaton_policy::Permit;
+use automaton_sandbox::ExitStatus;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::arguments;
 use crate::context::{BoxFuture, ToolContext};
+use crate::digest::CallDigest;
 use crate::error::{ArgumentError, ToolError};
+use crate::profile::ToolProfile;
 
 /// Something that the automaton can do.
 pub trait Tool: Send + Sync {
-    /// What the model, the policy and the record know of it.
+    /// Returns the name, description and schema, as the model, the policy and the record know
+    /// them.
     fn spec(&self) -> &ToolSpec;
+
+    /// Returns when the tool is offered and how its calls are handled.
+    fn profile(&self) -> &ToolProfile;
+
+    /// Gives arguments that models know under other names or in other forms the names and forms
+    /// that [`ToolSpec::parameters`] has for them. Takes over only what means exactly the same;
+    /// all else stays as it is and is refused by the schema.
+    fn rename_arguments(&self, _arguments: &mut Map<String, Value>) {}
+
+    /// Returns the line about a recorded call of the tool for the digest of old turns; nothing,
+    /// where the call is not worth a line.
+    fn digest(&self, call: &CallRecord) -> Option<CallDigest> {
+        Some(CallDigest::call(call))
+    }
 
     /// Reads the arguments of a call.
     ///
@@ -34,6 +53,28 @@ pub trait Tool: Send + Sync {
     ///
     /// When they are not what [`ToolSpec::parameters`] describes.
     fn parse(&self, arguments: &Value) -> Result<Box<dyn PreparedCall>, ArgumentError>;
+}
+
+impl<T: Tool + ?Sized> Tool for &'static T {
+    fn spec(&self) -> &ToolSpec {
+        (**self).spec()
+    }
+
+    fn profile(&self) -> &ToolProfile {
+        (**self).profile()
+    }
+
+    fn rename_arguments(&self, arguments: &mut Map<String, Value>) {
+        (**self).rename_arguments(arguments);
+    }
+
+    fn digest(&self, call: &CallRecord) -> Option<CallDigest> {
+        (**self).digest(call)
+    }
+
+    fn parse(&self, arguments: &Value) -> Result<Box<dyn PreparedCall>, ArgumentError> {
+        (**self).parse(arguments)
+    }
 }
 
 /// A call that could run: its arguments, typed.
@@ -61,6 +102,8 @@ pub struct ToolOutput {
     pub text: Labelled,
     /// What happens next.
     pub after: TurnContinuation,
+    /// The exit status of the command, where the call ran one to its end.
+    pub exit: Option<ExitStatus>,
 }
 
 /// How the turn goes on after a call.
@@ -69,20 +112,22 @@ pub enum TurnContinuation {
     /// With the next call.
     Continue,
     /// Not at all: the automaton wants to sleep.
-    Sleep {
-        /// How long.
-        span: Span,
-        /// The model's own words on why, for its next prompt.
-        note: Option<String>,
-    },
+    Sleep(SleepRequest),
 }
 
 impl ToolOutput {
     /// What a tool found, with the label of whoever wrote it.
     pub(crate) fn found(label: Label, tool: &str, text: &str) -> Self {
-        Self { text: Labelled::new(label, tool, text), after: TurnContinuation::Continue }
+        let text = Labelled::new(label, tool, text);
+        Self { text, after: TurnContinuation::Continue, exit: None }
     }
 }
+
+/// Renames arguments, see [`Tool::rename_arguments`].
+type RenameArguments = fn(&mut Map<String, Value>);
+
+/// Sums up a recorded call, see [`Tool::digest`].
+type DigestCall = fn(&CallRecord) -> Option<CallDigest>;
 
 /// What a built-in tool is, apart from its arguments.
 pub(crate) struct ToolMetadata {
@@ -91,12 +136,13 @@ pub(crate) struct ToolMetadata {
     pub(crate) category: ToolCategory,
     pub(crate) risk: Risk,
     pub(crate) effect: Effect,
+    pub(crate) profile: ToolProfile,
 }
 
 impl ToolMetadata {
     #[expect(clippy::expect_used, reason = "names are constants, and a test reads every one")]
     fn spec<A: JsonSchema>(&self) -> ToolSpec {
-        let Self { name, description, category, risk, effect } = *self;
+        let Self { name, description, category, risk, effect, .. } = *self;
         let name: ToolName = name.parse().expect("the name of a built-in tool is well-formed");
         let parameters = arguments::schema::<A>().into();
         ToolSpec { name, description: description.into(), category, risk, effect, parameters }
@@ -123,18 +169,52 @@ pub(crate) struct Builtin<A> {
     card: ToolMetadata,
     /// Made when first asked for, since a schema is not made in a constant.
     spec: OnceLock<ToolSpec>,
+    rename: Option<RenameArguments>,
+    digest: DigestCall,
     arguments: PhantomData<fn() -> A>,
 }
 
 impl<A> Builtin<A> {
     pub(crate) const fn new(card: ToolMetadata) -> Self {
-        Self { card, spec: OnceLock::new(), arguments: PhantomData }
+        Self {
+            card,
+            spec: OnceLock::new(),
+            rename: None,
+            digest: |call| Some(CallDigest::call(call)),
+            arguments: PhantomData,
+        }
+    }
+
+    /// Takes arguments under the names that other runtimes have for them, too.
+    pub(crate) const fn with_renamed_arguments(mut self, rename: RenameArguments) -> Self {
+        self.rename = Some(rename);
+        self
+    }
+
+    /// Sums up recorded calls in the tool's own way.
+    pub(crate) const fn with_digest(mut self, digest: DigestCall) -> Self {
+        self.digest = digest;
+        self
     }
 }
 
 impl<A: BuiltinCall> Tool for Builtin<A> {
     fn spec(&self) -> &ToolSpec {
         self.spec.get_or_init(|| self.card.spec::<A>())
+    }
+
+    fn profile(&self) -> &ToolProfile {
+        &self.card.profile
+    }
+
+    fn rename_arguments(&self, arguments: &mut Map<String, Value>) {
+        if let Some(rename) = self.rename {
+            rename(arguments);
+        }
+    }
+
+    fn digest(&self, call: &CallRecord) -> Option<CallDigest> {
+        (self.digest)(call)
     }
 
     fn parse(&self, arguments: &Value) -> Result<Box<dyn PreparedCall>, ArgumentError> {
@@ -199,6 +279,10 @@ impl ReadOnlyTool {
 impl Tool for ReadOnlyTool {
     fn spec(&self) -> &ToolSpec {
         self.spec.get_or_init(|| self.card.spec::<NoArguments>())
+    }
+
+    fn profile(&self) -> &ToolProfile {
+        &self.card.profile
     }
 
     fn parse(&self, arguments: &Value) -> Result<Box<dyn PreparedCall>, ArgumentError> {

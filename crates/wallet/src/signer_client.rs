@@ -139,7 +139,7 @@ impl SignerClient {
     ) -> Result<SignedTransaction, SignerClientError> {
         let asked = TransactionIntent { intent, call: call.clone() };
         let signed = self.ask(move |signer| signer.transact(&asked)).await?;
-        if signed.is_for(call) { Ok(signed) } else { Err(SignerClientError::Other) }
+        if signed.matches_call(call) { Ok(signed) } else { Err(SignerClientError::Other) }
     }
 
     /// Signs a sign-in; the text that was signed, and the signature in hexadecimal.

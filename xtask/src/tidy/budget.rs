@@ -15,7 +15,15 @@ use super::measure::Sizes;
 const FILE: &str = "xtask/budget.toml";
 
 /// Names of the ceilings, as in [`Ceilings`].
-const CEILINGS: [&str; 4] = ["longest_file", "file_p90", "longest_function", "packages"];
+const CEILINGS: [&str; 7] = [
+    "longest_file",
+    "file_p90",
+    "longest_function",
+    "packages",
+    "question_docs",
+    "bare_names",
+    "tuple_lets",
+];
 
 /// `xtask/budget.toml`.
 #[derive(Debug, Deserialize)]
@@ -39,6 +47,12 @@ pub(crate) struct Ceilings {
     pub(crate) longest_function: usize,
     /// Packages in `Cargo.lock`.
     pub(crate) packages: usize,
+    /// Doc comments that begin with a question word.
+    pub(crate) question_docs: usize,
+    /// Functions with a name that says nothing.
+    pub(crate) bare_names: usize,
+    /// Statements that bind several names to as many values.
+    pub(crate) tuple_lets: usize,
 }
 
 /// A ceiling that is higher than before, to what, and why.
@@ -57,6 +71,9 @@ impl Ceilings {
             ("file_p90", self.file_p90),
             ("longest_function", self.longest_function),
             ("packages", self.packages),
+            ("question_docs", self.question_docs),
+            ("bare_names", self.bare_names),
+            ("tuple_lets", self.tuple_lets),
         ])
     }
 }
@@ -74,12 +91,16 @@ impl Budget {
         tree::previous_text(root, FILE)?.map(|text| Self::parse_previous(&text)).transpose()
     }
 
-    /// Reads an older budget, without ceilings that are held no more.
+    /// Reads an older budget, without ceilings that are held no more. A ceiling that it did not
+    /// hold yet counts as unlimited.
     fn parse_previous(text: &str) -> Result<Self> {
         let unreadable = || format!("{FILE} as it was cannot be read");
         let mut table: toml::Table = toml::from_str(text).with_context(unreadable)?;
         if let Some(ceilings) = table.get_mut("ceilings").and_then(toml::Value::as_table_mut) {
             ceilings.retain(|name, _| CEILINGS.contains(&name));
+            for name in CEILINGS {
+                ceilings.entry(name).or_insert(toml::Value::Integer(i64::MAX));
+            }
         }
         table.try_into().with_context(unreadable)
     }
@@ -113,6 +134,9 @@ impl Budget {
         let totals = [
             ("file_p90", sizes.file_p90(), ceilings.file_p90),
             ("packages", sizes.packages, ceilings.packages),
+            ("question_docs", sizes.plain().question_docs, ceilings.question_docs),
+            ("bare_names", sizes.plain().bare_names, ceilings.bare_names),
+            ("tuple_lets", sizes.plain().tuple_lets, ceilings.tuple_lets),
         ];
         for (name, size, ceiling) in totals {
             if size > ceiling {
@@ -165,6 +189,9 @@ mod tests {
         file_p90 = 8
         longest_function = 3
         packages = 2
+        question_docs = 0
+        bare_names = 0
+        tuple_lets = 0
     ";
 
     fn budget(text: &str) -> Budget {
@@ -218,6 +245,24 @@ mod tests {
         let mut known = CEILINGS;
         known.sort_unstable();
         assert_eq!(names, known);
+    }
+
+    #[test]
+    fn a_ceiling_that_is_new_did_not_rise() {
+        let older = SMALL.replace("tuple_lets = 0", "");
+        let previous = Budget::parse_previous(&older).unwrap();
+        let now = SMALL.replace("tuple_lets = 0", "tuple_lets = 9");
+        assert_eq!(budget(&now).check_ratchet(Some(&previous)).len(), 0);
+        assert_eq!(budget(&now).check_ratchet(Some(&budget(SMALL))).len(), 1);
+    }
+
+    #[test]
+    fn riddling_forms_above_their_ceilings_are_found() {
+        let text = "/// What.\nfn told() {\n    let (a, b) = (1, 2);\n}\n";
+        let found = check(&[("crates/core/src/a.rs", text)], 1).join("\n");
+        for name in ["question_docs", "bare_names", "tuple_lets"] {
+            assert!(found.contains(&format!("`{name}` is 1, the ceiling is 0")), "{found}");
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ use crate::tree::TextFile;
 
 use super::functions::{Function, functions};
 use super::paths::paths;
+use super::plain::{self, PlainCounts};
 use super::source::{Area, LAB, Source};
 
 /// Counts over the lines of some code that are not compiled for tests alone.
@@ -15,6 +16,8 @@ pub(crate) struct Counts {
     /// All lines, blank ones and comments too.
     pub(crate) lines: usize,
     pub(crate) code: usize,
+    /// Characters of the code, without comments and indentation.
+    pub(crate) characters: usize,
     pub(crate) comments: usize,
     /// Lines that only tests compile, wherever they stand.
     pub(crate) test_lines: usize,
@@ -24,18 +27,21 @@ pub(crate) struct Counts {
     pub(crate) strings: usize,
     /// Mentions of the type of any JSON.
     pub(crate) values: usize,
+    pub(crate) plain: PlainCounts,
 }
 
 impl Counts {
     fn add(&mut self, other: &Self) {
         self.lines += other.lines;
         self.code += other.code;
+        self.characters += other.characters;
         self.comments += other.comments;
         self.test_lines += other.test_lines;
         self.structs += other.structs;
         self.newtypes += other.newtypes;
         self.strings += other.strings;
         self.values += other.values;
+        self.plain.add(other.plain);
     }
 }
 
@@ -95,6 +101,15 @@ impl Sizes {
         total
     }
 
+    /// The counts of riddling forms in all crates, the laboratory's too.
+    pub(crate) fn plain(&self) -> PlainCounts {
+        let mut total = PlainCounts::default();
+        for file in &self.files {
+            total.add(file.counts.plain);
+        }
+        total
+    }
+
     /// The length that nine in ten shipped files keep within.
     pub(crate) fn file_p90(&self) -> usize {
         let shipped = self.files.iter().filter(|file| file.shipped);
@@ -112,6 +127,8 @@ impl Sizes {
 fn measure(source: &Source) -> FileSize {
     let mut counts = count_lines(source);
     count_types(source, &mut counts);
+    counts.characters = plain::count_characters(source);
+    counts.plain = plain::count(source);
     let functions = functions(&source.tokens())
         .into_iter()
         .filter(|function| !source.is_test_line(function.line))

@@ -12,11 +12,13 @@ mod items;
 mod measure;
 mod names;
 mod paths;
+mod plain;
 mod providers;
 mod report;
 mod retention;
 mod rules;
 mod source;
+mod tool_names;
 
 use std::path::Path;
 
@@ -72,6 +74,7 @@ pub(crate) fn run(root: &Path) -> Result<Outcome> {
     findings.extend(names::check(&sources));
     findings.extend(retention::check(&files));
     findings.extend(providers::check(&sources));
+    findings.extend(tool_names::check(&sources));
 
     let sizes = measure::Sizes::of(&sources, &files);
     let budget = Budget::read(root)?;

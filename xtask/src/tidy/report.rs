@@ -4,7 +4,7 @@ use super::budget::Budget;
 use super::measure::{Counts, FileSize, Sizes};
 
 /// Columns of the table.
-const COLUMNS: usize = 11;
+const COLUMNS: usize = 12;
 
 /// One row a package, then the totals against their ceilings.
 pub(crate) fn table(sizes: &Sizes, budget: &Budget) -> String {
@@ -13,6 +13,7 @@ pub(crate) fn table(sizes: &Sizes, budget: &Budget) -> String {
             "crate",
             "lines",
             "code",
+            "characters",
             "tests",
             "test:prod",
             "comment",
@@ -41,6 +42,13 @@ pub(crate) fn table(sizes: &Sizes, budget: &Budget) -> String {
     let lines = [
         ("nine in ten files within", sizes.file_p90(), ceilings.file_p90),
         ("packages in Cargo.lock", sizes.packages, ceilings.packages),
+        (
+            "doc comments that begin with a question word",
+            sizes.plain().question_docs,
+            ceilings.question_docs,
+        ),
+        ("functions with a bare name", sizes.plain().bare_names, ceilings.bare_names),
+        ("lets of tuples", sizes.plain().tuple_lets, ceilings.tuple_lets),
     ];
     for (name, size, ceiling) in lines {
         text.push_str(&format!("{name}: {size} of {ceiling}\n"));
@@ -58,6 +66,7 @@ fn row(name: String, counts: &Counts, files: &[&FileSize]) -> [String; COLUMNS] 
         name,
         counts.lines.to_string(),
         counts.code.to_string(),
+        counts.characters.to_string(),
         counts.test_lines.to_string(),
         ratio(counts.test_lines, counts.lines),
         percent(counts.comments, counts.code + counts.comments),

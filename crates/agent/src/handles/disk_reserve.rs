@@ -48,7 +48,7 @@ impl DiskReserve {
 /// What is free, in bytes.
 fn free(folder: &Path) -> u64 {
     // silent-ok: where the system does not say, nothing can be held to it.
-    fs::room(folder).map_or(u64::MAX, |(free, _)| free)
+    fs::disk_space(folder).map_or(u64::MAX, |(free, _)| free)
 }
 
 /// Adds to an output why there is no more of it.

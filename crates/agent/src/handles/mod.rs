@@ -18,6 +18,7 @@ mod tunnel;
 mod workspace;
 mod workspace_snapshot;
 
+pub(crate) use self::reserved_paths::SEALED;
 pub use self::workspace::{command_spec, describe as describe_limits};
 use std::sync::Arc;
 
@@ -39,6 +40,7 @@ use crate::deps::AgentDeps;
 use crate::error::AgentError;
 use crate::settings::Settings;
 use crate::soul::SoulKeeper;
+use crate::toolbox::AgentTools;
 
 /// The handles that every call gets.
 pub(crate) struct Handles {
@@ -55,11 +57,11 @@ pub(crate) struct Handles {
 }
 
 impl Handles {
-    /// The handles of one automaton, which has so many tools.
+    /// The handles of one automaton, which has these tools.
     pub(crate) fn new(
         settings: &Settings,
         deps: &AgentDeps,
-        tools: usize,
+        tools: Arc<AgentTools>,
         guard: Arc<Guard>,
         shutdown: watch::Receiver<bool>,
     ) -> Result<Self, AgentError> {

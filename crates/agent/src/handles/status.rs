@@ -2,6 +2,7 @@
 //!
 //! Only what it needs to plan its work: no paths of the host, no keys.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use automaton_core::id::RemoteMachineId;
@@ -11,19 +12,20 @@ use super::memory::of_store;
 use super::workspace::describe;
 use crate::deps::AgentDeps;
 use crate::settings::Settings;
+use crate::toolbox::AgentTools;
 
 /// The view of one automaton's life.
 pub(crate) struct AgentStatusView {
     deps: AgentDeps,
     name: String,
     creator: String,
-    tools: usize,
+    tools: Arc<AgentTools>,
     sandbox: String,
     turns_left: AtomicU32,
 }
 
 impl AgentStatusView {
-    pub(super) fn new(settings: &Settings, deps: &AgentDeps, tools: usize) -> Self {
+    pub(super) fn new(settings: &Settings, deps: &AgentDeps, tools: Arc<AgentTools>) -> Self {
         let creator = settings.creator_address.clone().unwrap_or_else(|| "creator".to_owned());
         let turns_left = AtomicU32::new(settings.limits.turns_per_wake);
         let machine = |machine: &RemoteMachineId| format!("the rented machine {machine}");
@@ -65,7 +67,7 @@ impl context::StatusHandle for AgentStatusView {
                 turns_left: self.turns_left.load(Ordering::Relaxed),
                 model: model.id.clone(),
                 context_tokens: model.context_tokens,
-                tools: self.tools,
+                tools: self.tools.current().usual.len(),
                 memories,
                 unread: inbox.received,
                 wallet,

@@ -43,6 +43,7 @@ use crate::deps::AgentDeps;
 use crate::egress::{EgressConfig, EgressGate, run_with_egress};
 use crate::error::AgentError;
 use crate::settings::Settings;
+use crate::snapshots::{CommandPass, SnapshotPlaces, WorkspaceSnapshots};
 use crate::tasks::shutdown_requested;
 use crate::worklog as worklog_file;
 
@@ -64,6 +65,7 @@ pub(crate) struct Workspace {
     egress: EgressConfig,
     proxy: Proxy,
     background: Arc<Background>,
+    snapshots: WorkspaceSnapshots,
     deps: AgentDeps,
 }
 
@@ -77,7 +79,7 @@ impl Workspace {
         let failed = |path: &Path, source| AgentError::Workspace { path: path.to_owned(), source };
         let files = Arc::new(WorkspaceDir::open(&root).map_err(|source| failed(&root, source))?);
         for folder in reserved_paths::SEALED {
-            files.make_way(folder).map_err(|source| failed(&root, source))?;
+            files.free_folder_name(folder).map_err(|source| failed(&root, source))?;
         }
         // A folder of the home that commands do not see.
         let apart = settings.home.join("others");
@@ -100,6 +102,12 @@ impl Workspace {
             egress: settings.egress.clone(),
             proxy: settings.egress.proxy().map_err(AgentError::Proxy)?,
             background: Arc::default(),
+            snapshots: WorkspaceSnapshots::new(
+                SnapshotPlaces::of(settings),
+                deps.store.clone(),
+                deps.ids.clone(),
+                Arc::clone(&deps.events),
+            ),
             deps: deps.clone(),
         })
     }
@@ -107,6 +115,21 @@ impl Workspace {
     /// Returns the commands that go on beside the turns.
     pub(crate) async fn running_commands(&self) -> Vec<String> {
         self.background.running_commands().await
+    }
+
+    /// The snapshots of what is on this machine.
+    pub(crate) const fn snapshots(&self) -> &WorkspaceSnapshots {
+        &self.snapshots
+    }
+
+    /// Lets a command begin, after a snapshot where one is due.
+    async fn pass(
+        &self,
+        command: &str,
+        behalf: Option<CallProvenance>,
+    ) -> Result<CommandPass, HandleError> {
+        let here = self.backend.rented()?.is_none();
+        Ok(self.snapshots.before_command(command, behalf.filter(|_| here)).await)
     }
 
     /// What goes on beside the turns.
@@ -345,9 +368,13 @@ impl context::WorkspaceHandle for Workspace {
         behalf: Option<CallProvenance>,
     ) -> HandleFuture<'a, CommandOutput> {
         Box::pin(async move {
+            let pass = self.pass(command, behalf).await?;
             let before = self.distrust_worklog(behalf).await?;
-            let output = self.run(command, timeout, behalf).await;
+            let mut output = self.run(command, timeout, behalf).await;
             self.settle_worklog(before).await?;
+            if let (Ok(output), Some(note)) = (&mut output, &pass.note) {
+                note_end(&mut output.stderr, note);
+            }
             output
         })
     }
@@ -360,6 +387,7 @@ impl context::WorkspaceHandle for Workspace {
                 return Err(HandleError { kind: ErrorClass::User, message, hint });
             }
             self.background.has_room().await?;
+            let _pass = self.pass(command, Some(behalf)).await?;
             // What goes on beside the turns may change it at any time.
             self.distrust_worklog(Some(behalf)).await?;
             let place = match self.background.place(behalf).await {

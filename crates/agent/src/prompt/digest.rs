@@ -14,16 +14,15 @@ use automaton_memory::tokens;
 use automaton_policy::explain::ASKS;
 use automaton_store::{DigestRow, HistoryPosition};
 use automaton_tools::result::FrameNonce;
+use automaton_tools::{CallDigest, CallKind};
 use serde::{Deserialize, Serialize};
 
 use super::history::MessageStyle;
+use crate::toolbox::ToolSet;
 use crate::turn::APPROVED_MODEL;
 
 /// Characters of one line of a sum.
 const LINE_CHARS_MAX: usize = 160;
-
-/// Characters of the last line of a command.
-const LAST_CHARS_MAX: usize = 80;
 
 /// Tokens that a heading, one of a summary, and a line beyond its text, cost.
 const HEADING_TOKENS: u32 = 12;
@@ -83,6 +82,19 @@ enum DigestKind {
     Called,
     Decided,
     Thought,
+}
+
+impl From<CallKind> for DigestKind {
+    fn from(kind: CallKind) -> Self {
+        match kind {
+            CallKind::Wrote => Self::Wrote,
+            CallKind::Read => Self::Read,
+            CallKind::Ran => Self::Ran,
+            CallKind::Stored => Self::Stored,
+            CallKind::Sent => Self::Sent,
+            CallKind::Called => Self::Called,
+        }
+    }
 }
 
 /// What stands above the lines of every kind that are still open.
@@ -275,7 +287,7 @@ pub(crate) struct TurnDigest {
 
 impl TurnDigest {
     /// Sums a turn up that has brought text of this label.
-    pub(crate) fn of(turn: &TurnRecord, label: Label) -> Self {
+    pub(crate) fn of(turn: &TurnRecord, label: Label, tools: &ToolSet) -> Self {
         let line = |kind, text: &str, end: String, open| DigestLine {
             kind,
             text: one_line(text),
@@ -300,10 +312,10 @@ impl TurnDigest {
         for call in &turn.calls {
             if let Some((end, is_asked)) = refusal(call) {
                 lines.push(line(DigestKind::Decided, &subject(call), end, is_asked));
-            } else if let Some((kind, text)) = describe_call(call) {
-                let end = end_of(call, kind);
-                let open = is_open(call, kind, &end);
-                lines.push(line(kind, &text, end, open));
+            } else if let Some(about) = tools.digest(call) {
+                let open = is_open(call, &about);
+                let end = end_of(call, &about);
+                lines.push(line(about.kind.into(), &about.subject, end, open));
             }
             let made = line(DigestKind::Decided, &subject(call), APPROVED.to_owned(), false);
             if is_approved && !lines.contains(&made) {
@@ -343,67 +355,19 @@ fn refusal(call: &CallRecord) -> Option<(String, bool)> {
     Some((one_line(text), text.starts_with(ASKS)))
 }
 
-/// Whether a call did not do what it was made for, as far as anybody knows.
-fn is_open(call: &CallRecord, kind: DigestKind, end: &str) -> bool {
+/// Returns whether a call did not do what it was made for, as far as anybody knows.
+fn is_open(call: &CallRecord, about: &CallDigest) -> bool {
     use CallStatus::{Failed, NotStarted, Skipped, Unknown};
-    let is_failed = kind == DigestKind::Ran && !end.starts_with("exit code 0") && !end.is_empty();
     matches!(call.status, Failed | NotStarted | Skipped | Unknown)
-        || (call.status == CallStatus::Done && is_failed)
+        || (call.status == CallStatus::Done && about.failed)
 }
 
-/// What tells of a call what it was about.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct DigestArguments {
-    path: Option<String>,
-    pattern: String,
-    command: String,
-    key: String,
-    value: String,
-    content: String,
-}
-
-/// What a call was about, by its tool.
-fn describe_call(call: &CallRecord) -> Option<(DigestKind, String)> {
-    // silent-ok: arguments of another form belong to a call that never ran.
-    let about: DigestArguments = serde_json::from_str(&call.arguments).unwrap_or_default();
-    let path = about.path.unwrap_or_else(|| ".".to_owned());
-    Some(match call.tool.as_str() {
-        "sleep" => return None,
-        "write_file" | "edit_file" => (DigestKind::Wrote, path),
-        "read_file" | "list_files" => (DigestKind::Read, path),
-        "search_files" => (DigestKind::Read, format!("{path} for {:?}", about.pattern)),
-        "exec" | "start_process" => (DigestKind::Ran, about.command),
-        "remember_fact" => (DigestKind::Stored, format!("{}: {}", about.key, about.value)),
-        "send_message" => (DigestKind::Sent, about.content),
-        tool => (DigestKind::Called, format!("{tool} {}", call.arguments)),
-    })
-}
-
-/// How a call ended: a command with its code, anything else only where it failed.
-fn end_of(call: &CallRecord, kind: DigestKind) -> String {
-    if call.status != CallStatus::Done {
-        return call.status.to_string();
+/// Returns how a call ended: in its tool's words where it was done, else by its status.
+fn end_of(call: &CallRecord, about: &CallDigest) -> String {
+    match call.status {
+        CallStatus::Done => one_line(&about.end),
+        status => status.to_string(),
     }
-    let result = call.result.as_ref().map_or("", |result| result.text.as_str());
-    let code = result.lines().find_map(|line| line.strip_prefix("exit_code: "));
-    let Some(code) = code.filter(|_| kind == DigestKind::Ran) else { return String::new() };
-    let last = last_words(result).map_or_else(String::new, |last| format!(", last line: {last}"));
-    one_line(&format!("exit code {code}{last}"))
-}
-
-/// The last line that a command wrote, which often says what came of it; of its errors,
-/// where it wrote nothing else.
-fn last_words(result: &str) -> Option<&str> {
-    let (_, outputs) = result.split_once("\nstdout: ")?;
-    let (out, errors) = outputs.rsplit_once("\nstderr: ")?;
-    let end = ["\nnote: ", "\nlimits: ", "\n["].iter().filter_map(|mark| errors.find(mark)).min();
-    let errors = errors.get(..end.unwrap_or(errors.len()))?;
-    [out, errors].into_iter().find_map(|text| {
-        let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty())?;
-        let end = line.char_indices().nth(LAST_CHARS_MAX).map_or(line.len(), |(at, _)| at);
-        line.get(..end)
-    })
 }
 
 /// The first line of a text that has any words, cut to a length.

@@ -9,7 +9,7 @@
 use std::borrow::Borrow;
 
 use automaton_core::id::{MessageId, TurnId};
-use automaton_core::record::{CallRecord, CallStatus, TurnInput, TurnRecord};
+use automaton_core::record::{CallRecord, TurnInput, TurnRecord};
 use automaton_core::trust::{Label, Labelled};
 use automaton_inference::{Message, MessageCall};
 use automaton_memory::tokens;
@@ -19,6 +19,7 @@ use serde_json::Value;
 
 use super::caps::TurnSizes;
 use super::fragment::{CUT_MARK, cap};
+use crate::toolbox::ToolSet;
 
 /// Tokens that a message costs beyond its text.
 const MESSAGE_TOKENS: u32 = 8;
@@ -107,6 +108,7 @@ pub(crate) fn render_turn(
     turn: &TurnRecord,
     sizes: TurnSizes,
     manner: MessageStyle<'_>,
+    tools: &ToolSet,
 ) -> Vec<Message> {
     let inputs = render_inputs(turn.id, &turn.inputs, sizes.input, manner);
     let mut messages = Vec::with_capacity(turn.calls.len() + 2);
@@ -117,7 +119,7 @@ pub(crate) fn render_turn(
     let calls = turn.calls.iter().map(|call| MessageCall {
         id: call.id,
         tool: presentable(&call.tool),
-        arguments: shorten_arguments(call, sizes.arguments),
+        arguments: shorten_arguments(call, sizes.arguments, tools.shortened_note(call)),
     });
     let thought = cap(turn.thought.trim(), sizes.thought);
     messages.push(Message::assistant(thought, calls.collect()));
@@ -167,24 +169,21 @@ fn presentable(name: &str) -> String {
 
 /// The arguments with their long texts shortened, as JSON of the same shape;
 /// an empty object when they are no JSON object, since providers insist on one. What the
-/// short ones leave is the long ones' room.
-fn shorten_arguments(call: &CallRecord, tokens: u32) -> String {
+/// short ones leave is the long ones' room. The note says where the rest can be read.
+fn shorten_arguments(call: &CallRecord, tokens: u32, note: &str) -> String {
     let arguments = call.arguments.as_str();
     // silent-ok: what is no JSON is shown to the model in the call's result.
     let Ok(Value::Object(map)) = serde_json::from_str(arguments) else { return "{}".to_owned() };
     if tokens::estimate(arguments) <= tokens {
         return arguments.to_owned();
     }
-    let is_written = matches!(call.tool.as_str(), "write_file" | "edit_file");
-    let is_there = is_written && call.status == CallStatus::Done;
-    let end = if is_there { ": `read_file` shows the file" } else { "" };
     let share = |room: u32, of: usize| room / u32::try_from(of).unwrap_or(u32::MAX).max(1);
     let each = share(tokens, map.len());
     let costs = map.values().map(|value| tokens::estimate(&value.to_string()));
     let (small, large): (Vec<u32>, Vec<u32>) = costs.partition(|cost| *cost <= each);
     let each = share(tokens.saturating_sub(small.iter().sum()), large.len());
     let short = map.into_iter().map(|(key, value)| match value {
-        Value::String(text) => (key, Value::String(shorten_argument(&text, each, end))),
+        Value::String(text) => (key, Value::String(shorten_argument(&text, each, note))),
         other if tokens::estimate(&other.to_string()) <= each => (key, other),
         _ => (key, Value::String("[…]".to_owned())),
     });
@@ -194,7 +193,7 @@ fn shorten_arguments(call: &CallRecord, tokens: u32) -> String {
 
 /// The beginning of a text that was an argument, and how much of it is not shown: nobody
 /// should take what is left for what was sent.
-fn shorten_argument(text: &str, tokens: u32, end: &str) -> String {
+fn shorten_argument(text: &str, tokens: u32, note: &str) -> String {
     let room = tokens.saturating_sub(8).max(8);
     if room < 2 * NOTICE_TOKENS || tokens::estimate(text) <= room {
         return cap(text, room);
@@ -202,7 +201,7 @@ fn shorten_argument(text: &str, tokens: u32, end: &str) -> String {
     let kept = cap(text, room - NOTICE_TOKENS);
     let kept = kept.strip_suffix(CUT_MARK).unwrap_or(&kept);
     let left = text.chars().count().saturating_sub(kept.chars().count());
-    format!("{kept} [{left} characters more, which the call had, are not shown any more{end}]")
+    format!("{kept} [{left} characters more, which the call had, are not shown any more{note}]")
 }
 
 /// Estimated tokens of messages.

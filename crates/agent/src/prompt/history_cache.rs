@@ -10,24 +10,24 @@ use std::sync::Arc;
 
 use automaton_core::id::TurnId;
 use automaton_core::model::ModelId;
-use automaton_core::record::{CallRecord, CallStatus, TurnRecord, tool_name};
+use automaton_core::record::{TurnRecord, tool_name};
 use automaton_core::tool::{ToolName, ToolSpec};
 use automaton_core::trust::Label;
 use automaton_inference::{ChatRole, Message, ModelInfo};
 use automaton_memory::tokens;
 use automaton_policy::guard::Guard;
 use automaton_store::{Hash, HistoryPosition, OpenMessage, PromptLayerRow};
-use automaton_tools::list::{self, ToolFamily};
+use automaton_tools::ToolFamily;
 use automaton_tools::result::FrameNonce;
-
-use serde::Deserialize;
 
 use super::caps::{PromptCaps, TurnSizes};
 use super::digest::{HistoryDigest, TurnDigest};
 use super::fit::{self, TURNS_MAX, TurnCost};
 use super::history::{self, MessageStyle};
 use super::prompt_record::layer_row;
+use super::status_turns::{self, OmittedTurns, StatusTurn};
 use super::{open, transcript};
+use crate::toolbox::ToolSet;
 
 /// The part of the room in which a move of the history is taken to be near, and the turns by
 /// which the size of the next one is guessed.
@@ -44,6 +44,7 @@ const TIGHTER_MAX: u32 = 8;
 #[derive(Debug)]
 pub(crate) struct HistoryCache {
     guard: Arc<Guard>,
+    tools: Arc<ToolSet>,
     /// What the turns were rendered with: the caps, and whether for a weak model.
     style: Option<(PromptCaps, bool)>,
     turns: VecDeque<CachedTurn>,
@@ -96,18 +97,14 @@ struct CachedTurn {
     cost: TurnCost,
     read: Option<ReadTokens>,
     tools: Vec<ToolName>,
+    /// The status tools that it called, where it did nothing else.
+    status_tools: Option<Vec<String>>,
     heard: Label,
     digest: TurnDigest,
     whole: RenderedTurn,
     /// Nothing, where there is nothing to be shortened.
     lean: Option<RenderedTurn>,
     short: Option<RenderedTurn>,
-}
-
-/// What a model chose among the tools.
-#[derive(Deserialize)]
-struct ChosenFamily {
-    family: ToolFamily,
 }
 
 /// A turn in one of its ways, and what is kept of its text.
@@ -171,6 +168,15 @@ pub(crate) struct HistoryStyle {
     pub(crate) digest_room: u32,
 }
 
+/// Decides which of these turns the history leaves out.
+fn left_out<'a>(turns: impl Iterator<Item = &'a CachedTurn>, is_weak: bool) -> OmittedTurns {
+    let status = |turn: &'a CachedTurn| StatusTurn {
+        seq: turn.cost.seq,
+        tools: turn.status_tools.as_deref(),
+    };
+    status_turns::left_out(&turns.map(status).collect::<Vec<_>>(), is_weak)
+}
+
 /// The past as one prompt shows it.
 #[derive(Debug)]
 pub(crate) struct RenderedHistory {
@@ -212,14 +218,33 @@ impl CachedTurn {
 }
 
 impl HistoryCache {
-    /// No turns yet. The guard looks at all that others wrote in them.
-    pub(crate) const fn new(guard: Arc<Guard>) -> Self {
-        Self { guard, style: None, turns: VecDeque::new(), newest: None, smaller: BTreeMap::new() }
+    /// Begins without turns. The guard looks at all that others wrote in them, and the tools say
+    /// how their calls are shown.
+    pub(crate) const fn new(guard: Arc<Guard>, tools: Arc<ToolSet>) -> Self {
+        Self {
+            guard,
+            tools,
+            style: None,
+            turns: VecDeque::new(),
+            newest: None,
+            smaller: BTreeMap::new(),
+        }
+    }
+
+    /// Reads the turns that are added from now on by these tools. Turns that were rendered stay
+    /// as they are, so that the prompt stays the beginning of the next one.
+    pub(crate) fn use_tools(&mut self, tools: &Arc<ToolSet>) {
+        self.tools = Arc::clone(tools);
     }
 
     /// Turns that were just read.
-    pub(crate) fn of(turns: &[TurnRecord], style: (PromptCaps, bool), guard: Arc<Guard>) -> Self {
-        let mut history = Self::new(guard);
+    pub(crate) fn of(
+        turns: &[TurnRecord],
+        style: (PromptCaps, bool),
+        guard: Arc<Guard>,
+        tools: Arc<ToolSet>,
+    ) -> Self {
+        let mut history = Self::new(guard, tools);
         history.keep(0, style);
         history.add(turns);
         history
@@ -298,7 +323,8 @@ impl HistoryCache {
 
     fn render(&self, turn: &TurnRecord, style: (PromptCaps, bool)) -> CachedTurn {
         let (caps, calls, manner) = (style.0, turn.calls.len(), self.message_style(style));
-        let in_way = |sizes| RenderedTurn::of(history::render_turn(turn, sizes, manner));
+        let in_way =
+            |sizes| RenderedTurn::of(history::render_turn(turn, sizes, manner, &self.tools));
         let whole = in_way(TurnSizes::whole(&caps, calls));
         let shortest = TurnSizes::short(&caps, calls);
         let (lean, short) = match history::is_within(turn, shortest) {
@@ -318,8 +344,9 @@ impl HistoryCache {
             },
             read: ReadTokens::of(turn),
             tools: turn.calls.iter().filter_map(tool_name).collect(),
+            status_tools: status_turns::status_tools(turn),
             heard,
-            digest: TurnDigest::of(turn, heard),
+            digest: TurnDigest::of(turn, heard, &self.tools),
             whole,
             lean,
             short,
@@ -361,14 +388,7 @@ impl HistoryCache {
         let before = tokens::estimate(&first.open) + digest_tokens;
         let newest = self.turns.back().map_or(0, |turn| turn.cost.whole);
         let room = wanted.room.min(wanted.affordable.max(newest + before)).saturating_sub(before);
-        let costs: Vec<TurnCost> = self
-            .turns
-            .iter()
-            .map(|turn| {
-                let open = wanted.open.iter().filter(|open| open.seq == Some(turn.cost.seq));
-                TurnCost { stays: open.map(|open| open::cost(open, manner)).sum(), ..turn.cost }
-            })
-            .collect();
+        let costs = self.costs(wanted, manner);
         let reserve = digest_room.saturating_sub(digest_tokens);
         let mut place = fit::place(&costs, wanted.place, room, reserve);
         if let Some(newest) = costs.last().filter(|turn| turn.seq == place.from) {
@@ -401,6 +421,23 @@ impl HistoryCache {
         RenderedHistory { soon, ..self.show(&wanted, &how, grown) }
     }
 
+    /// Returns the costs of the turns. One that is left out costs nothing, but for the sentence in
+    /// the place of the first.
+    fn costs(&self, wanted: &HistoryRequest<'_>, manner: MessageStyle<'_>) -> Vec<TurnCost> {
+        let OmittedTurns { turns: is_left_out, notes } = left_out(self.turns.iter(), manner.weak);
+        let cost = |(place, turn): (usize, &CachedTurn)| {
+            let open = wanted.open.iter().filter(|open| open.seq == Some(turn.cost.seq));
+            let stays = open.map(|open| open::cost(open, manner)).sum();
+            if !is_left_out[place] {
+                return TurnCost { stays, ..turn.cost };
+            }
+            let note = notes.get(&place).map(|note| Message::user(note.as_str()));
+            let note = note.map_or(0, |note| history::cost(&[note]));
+            TurnCost { seq: turn.cost.seq, whole: note, lean: note, short: note, stays }
+        };
+        self.turns.iter().enumerate().map(cost).collect()
+    }
+
     /// How often the newest turn has to be halved to fit; nothing where it never does.
     fn tighter(&self, style: (PromptCaps, bool), room: u32) -> Option<u32> {
         let fits = |steps: &u32| history::cost(&self.newest_halved(style, *steps)) <= room;
@@ -410,7 +447,7 @@ impl HistoryCache {
     fn newest_halved(&self, style: (PromptCaps, bool), steps: u32) -> Vec<Message> {
         let Some(newest) = &self.newest else { return Vec::new() };
         let sizes = TurnSizes::tight(&style.0, newest.calls.len(), steps);
-        history::render_turn(newest, sizes, self.message_style(style))
+        history::render_turn(newest, sizes, self.message_style(style), &self.tools)
     }
 
     /// What stands before the history where it is shown in one way.
@@ -448,9 +485,21 @@ impl HistoryCache {
             (1.., Some(style)) => Some(RenderedTurn::of(self.newest_halved(style, how.tighter))),
             _ => None,
         };
+        let OmittedTurns { turns: is_left_out, notes } = left_out(turns.iter().copied(), how.weak);
+        let note = |(place, note): (&usize, &String)| {
+            (*place, RenderedTurn::of(vec![Message::user(note.as_str())]))
+        };
+        let notes: BTreeMap<usize, RenderedTurn> = notes.iter().map(note).collect();
         let shown: Vec<&RenderedTurn> = match &halved {
             Some(newest) => vec![newest],
-            None => turns.iter().map(|turn| turn.shown(how)).collect(),
+            None => {
+                let shown =
+                    turns.iter().enumerate().map(|(place, turn)| match is_left_out[place] {
+                        true => notes.get(&place),
+                        false => Some(turn.shown(how)),
+                    });
+                shown.flatten().collect()
+            }
         };
         RenderedHistory {
             place: wanted.place,
@@ -470,19 +519,7 @@ impl HistoryCache {
     /// that the newest turn chose, or used a tool of. `read` are turns that were just read, newer
     /// than those kept; `usual` are the tools that it is offered first.
     pub(crate) fn family(&self, read: &[TurnRecord], usual: &[ToolSpec]) -> Option<ToolFamily> {
-        let chosen = |call: &CallRecord| {
-            let done = call.status == CallStatus::Done && call.tool == list::CHOOSER;
-            // silent-ok: what was done had arguments that could be read.
-            let said = serde_json::from_str::<ChosenFamily>(&call.arguments).ok();
-            said.filter(|_| done).map(|said| said.family)
-        };
-        let used = |call: &CallRecord| {
-            let is_usual = usual.iter().any(|spec| spec.name.as_str() == call.tool);
-            let was_offered = call.status != CallStatus::Invalid;
-            list::family_of(&call.tool).filter(|_| was_offered && !is_usual)
-        };
-        let calls = &read.last().or(self.newest.as_ref())?.calls;
-        calls.iter().rev().find_map(|call| chosen(call).or_else(|| used(call)))
+        self.tools.family_after(&read.last().or(self.newest.as_ref())?.calls, usual)
     }
 
     /// The tools that the newest turns called, each once.

@@ -16,13 +16,13 @@ mod history;
 mod history_cache;
 mod open;
 mod prompt_record;
+mod status_turns;
 mod summary;
 
 use std::borrow::Borrow;
 use std::sync::Arc;
 
 use automaton_core::id::TurnId;
-use automaton_core::memory::{MemoryId, MemoryItem};
 use automaton_core::money::Microcents;
 use automaton_core::record::TurnInput;
 use automaton_core::soul::Soul;
@@ -31,6 +31,7 @@ use automaton_core::tool::ToolSpec;
 use automaton_core::trust::{Label, Labelled};
 use automaton_core::vitals::Vitals;
 use automaton_inference::{ChatRole, Message, MessageCall, ModelInfo};
+use automaton_memory::shown::{MemoryView, ShownMemory};
 use automaton_memory::soul::shown;
 use automaton_memory::{render, tokens};
 use automaton_sandbox::HOME_INSIDE;
@@ -70,7 +71,7 @@ pub(crate) struct PromptMaterial<'a> {
     /// What the creator said and a turn before this one has read, but nobody has answered.
     pub(crate) open: &'a [OpenMessage],
     /// What was recalled, best first.
-    pub(crate) memory: &'a [MemoryItem],
+    pub(crate) memory: &'a [ShownMemory],
     /// What it thinks of itself; what its creator gave it, where there is nothing yet.
     pub(crate) soul: Option<&'a Soul>,
     /// What its worklog says, where it is told.
@@ -125,7 +126,7 @@ pub struct Prompt {
     pub(crate) grown: Option<HistoryDigest>,
     pub(crate) how: HistoryStyle,
     /// What of the memory it could show, best first.
-    pub(crate) remembered: Vec<MemoryId>,
+    pub(crate) remembered: Vec<MemoryView>,
     /// What of the worklog it shows.
     pub(crate) worklog: Option<WorklogView>,
     /// What is kept of the history that is shown.
@@ -219,7 +220,7 @@ pub(crate) fn build(material: &PromptMaterial<'_>, head: [PromptLayer; HEAD]) ->
         place: laid.place,
         grown: laid.grown,
         how: laid.how,
-        remembered: material.memory.iter().map(|item| item.id).collect(),
+        remembered: material.memory.iter().map(ShownMemory::view).collect(),
         worklog: view,
         history: laid.row,
         heard,
@@ -528,7 +529,7 @@ fn worklog_layer(
     cap(&fill(template, &[("worklog", &framed)]), caps.worklog)
 }
 
-fn memory_layer(items: &[MemoryItem], caps: &PromptCaps) -> String {
+fn memory_layer(items: &[ShownMemory], caps: &PromptCaps) -> String {
     let room = caps.memory.saturating_sub(tokens::estimate(include_str!("memory.md")));
     let lines = render::block(items, room);
     if lines.is_empty() {

@@ -6,9 +6,9 @@
 
 use std::sync::Arc;
 
-use automaton_core::memory::MemoryId;
 use automaton_core::record::TurnRecord;
 use automaton_core::time::Timestamp;
+use automaton_memory::shown::{MemoryView, ShownMemory};
 use automaton_memory::tokens;
 use automaton_policy::guard::Guard;
 use automaton_store::{
@@ -22,6 +22,7 @@ use super::{
     HEAD, HistoryCache, HistoryDigest, Prompt, TURNS_MAX, history, memory_layer, transcript,
     waiting, worklog_layer,
 };
+use crate::toolbox::ToolSet;
 
 /// A prompt that was sent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -65,9 +66,9 @@ impl PromptLayerRecord {
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct ShownStyle {
     history: HistoryStyle,
-    /// The items of the memory, best first.
+    /// The items of the memory and which parts of them were shown, best first.
     #[serde(default)]
-    memory: Vec<MemoryId>,
+    memory: Vec<MemoryView>,
 }
 
 /// What is kept of a prompt that is about to be sent.
@@ -106,6 +107,7 @@ pub fn recorded_prompt(
     reader: &Reader,
     turn: &TurnRecord,
     guard: &Arc<Guard>,
+    tools: &Arc<ToolSet>,
 ) -> Result<Option<PromptRecord>, StoreError> {
     let Some((at, kept)) = reader.prompt(turn.id)? else { return Ok(None) };
     let caps = PromptCaps::for_window(kept.window_tokens, kept.answer_tokens);
@@ -116,13 +118,13 @@ pub fn recorded_prompt(
         None => Vec::new(),
         Some(from) => reader.turns_between(from, turn.seq, TURNS_MAX)?,
     };
-    let history = HistoryCache::of(&turns, (caps, how.weak), Arc::clone(guard));
+    let style = (caps, how.weak);
+    let history = HistoryCache::of(&turns, style, Arc::clone(guard), Arc::clone(tools));
     let mut open = reader.open_messages(Some(at))?;
     open.retain(|open| open.seq.is_none_or(|seq| seq < turn.seq));
     let open = waiting(&open, &turn.inputs);
     let laid = history_at(reader, turn, &open, &history, kept.history_from, &how)?;
-    // What was forgotten since is missing, and the hash says so.
-    let memory = reader.memories_of(&memory)?;
+    let memory = shown_memory(reader, &memory)?;
     let mut layers: Vec<PromptLayerRecord> =
         kept.head.into_iter().map(|(name, text)| whole(&name, text)).collect();
     layers.push(again("open", laid.open, kept.open));
@@ -142,6 +144,15 @@ pub fn recorded_prompt(
     layers.push(again("input", input, kept.input));
     let PromptRow { window_tokens, answer_tokens, history_from, .. } = kept;
     Ok(Some(PromptRecord { at, layers, window_tokens, answer_tokens, history_from }))
+}
+
+/// The items of the memory as they were shown. What was forgotten since is missing, and the hash
+/// of the layer says so.
+fn shown_memory(reader: &Reader, views: &[MemoryView]) -> Result<Vec<ShownMemory>, StoreError> {
+    let newer = views.iter().filter_map(|view| view.newer.map(|(id, ..)| id));
+    let ids: Vec<_> = views.iter().map(|view| view.id).chain(newer).collect();
+    let items = reader.memories_of(&ids)?;
+    Ok(views.iter().filter_map(|view| ShownMemory::again(view, &items)).collect())
 }
 
 /// The past as it was shown to a turn, as far as it is what it was.

@@ -19,6 +19,7 @@ use automaton_store::UnsummarizedTurns;
 use super::caps::{PromptCaps, TurnSizes};
 use super::history::{self, MessageStyle};
 use super::transcript;
+use crate::toolbox::ToolSet;
 use crate::turn::without_secrets;
 
 /// Turns that are summed up at once, and without which it is not worth asking.
@@ -61,6 +62,7 @@ pub(crate) fn summary_request(
     waiting: &UnsummarizedTurns,
     model: &ModelInfo,
     guard: &Guard,
+    tools: &ToolSet,
 ) -> Option<SummaryRequest> {
     let UnsummarizedTurns { turns, before } = waiting;
     if turns.len() < SUMMARIZED_MIN {
@@ -75,7 +77,7 @@ pub(crate) fn summary_request(
     let mut label = before.map_or(Label::Tool, |(_, heard)| heard.meet(Label::Tool));
     for turn in turns {
         let sizes = TurnSizes::lean(&caps, turn.calls.len());
-        let shown = transcript(&history::render_turn(turn, sizes, style));
+        let shown = transcript(&history::render_turn(turn, sizes, style, tools));
         let text = format!("Turn {}, {}:\n{shown}\n", turn.seq, turn.opened_at);
         let cost = tokens::estimate(&text);
         if tokens > 0 && tokens + cost > room {
@@ -181,7 +183,8 @@ mod tests {
         let model = automaton_inference::catalogue::model("gpt-5.2").unwrap();
         let model = ModelInfo { context_tokens: 8_192, ..model };
         let waiting = UnsummarizedTurns { turns, before: None };
-        summary_request(&waiting, &model, &Guard::new().unwrap())
+        let tools = ToolSet::built_in().unwrap();
+        summary_request(&waiting, &model, &Guard::new().unwrap(), &tools)
     }
 
     #[test]

@@ -4,18 +4,18 @@ use std::sync::Arc;
 
 use automaton_core::entropy::SystemEntropy;
 use automaton_core::id::IdGenerator;
-use automaton_core::memory::{MemoryId, MemoryTier};
+use automaton_core::memory::MemoryTier;
 use automaton_core::record::{CallRecord, CallStatus, TurnRecord, TurnStatus};
 use automaton_core::time::SystemClock;
 use automaton_core::trust::Labelled;
 use automaton_inference::{ChatRole, catalogue};
 use automaton_policy::guard::Guard;
+use automaton_testkit::memory::memory_item;
 use proptest::prelude::*;
 
 use super::*;
-use crate::egress::EgressConfig;
-use crate::money::available_tools;
 use crate::settings::tests::settings;
+use crate::toolbox::{OfferRules, ToolSet};
 use crate::turn::told_tools;
 use crate::worklog::text;
 
@@ -39,7 +39,7 @@ struct World {
     nudge: Option<&'static str>,
     wake_turn: u32,
     creators: bool,
-    memory: Vec<MemoryItem>,
+    memory: Vec<ShownMemory>,
     soul: Option<Soul>,
     worklog: Option<Labelled>,
     heard: Label,
@@ -76,13 +76,13 @@ impl World {
 
     /// Returns the tools as the model is told of them.
     fn tools(&self) -> Vec<ToolSpec> {
-        let money = self.has_money.then_some(&());
-        let tools = available_tools(&self.model, money, &EgressConfig::default());
+        let rules = OfferRules { has_money: self.has_money, network: None };
+        let tools = tools().available(&self.model, &rules);
         told_tools(&self.model, &tools)
     }
 
     fn with<T>(&self, work: impl FnOnce(&PromptMaterial<'_>) -> T) -> T {
-        let mut history = HistoryCache::new(guard());
+        let mut history = HistoryCache::new(guard(), tools());
         history.keep(self.place.from, style_of(&self.settings, &self.model, &history));
         history.add(&self.turns);
         work(&PromptMaterial {
@@ -114,29 +114,18 @@ impl World {
     }
 }
 
+fn tools() -> Arc<ToolSet> {
+    Arc::new(ToolSet::built_in().unwrap())
+}
+
 fn creators(text: &str, message: Option<&str>) -> TurnInput {
     let said = Labelled::new(Label::Creator, "creator", text);
     TurnInput { said, message: message.map(|id| id.parse().unwrap()), file: None }
 }
 
 /// A fact that it remembers.
-fn fact(text: &str) -> MemoryItem {
-    MemoryItem {
-        id: MemoryId(1),
-        tier: MemoryTier::Semantic,
-        kind: "creator".to_owned(),
-        name: "colour".to_owned(),
-        body: Labelled::new(Label::Own, "memory", text),
-        strength: 100,
-        seen: 1,
-        successes: 0,
-        failures: 0,
-        turn: None,
-        valid_from: Timestamp::EPOCH,
-        valid_to: None,
-        seen_at: Timestamp::EPOCH,
-        superseded_by: None,
-    }
+fn fact(text: &str) -> ShownMemory {
+    memory_item(1, MemoryTier::Semantic, "creator/colour", Label::Own, text).into()
 }
 
 /// Whether each call stands with its result, and each result with its call.
@@ -170,6 +159,7 @@ fn past_turn(seq: u64, text: &str) -> TurnRecord {
             status: CallStatus::Done,
             result: Some(result),
             duration: None,
+            exit_code: Some(0),
         }],
         usage: None,
         opened_at: Timestamp::EPOCH,

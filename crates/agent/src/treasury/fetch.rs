@@ -6,7 +6,7 @@
 //! payment again. A server's word never ends a payment.
 
 use automaton_core::error::{Classified, chain};
-use automaton_core::event::Event;
+use automaton_core::event::{Event, PaidRequest};
 use automaton_core::faults::FaultPoint;
 use automaton_core::id::PaymentId;
 use automaton_core::money::MicroUsdc;
@@ -205,7 +205,8 @@ impl Payer for FetchPayer<'_> {
             // Answered, so an equal request is another one.
             treasury.store.mark_payment_reported(id, self.why.call).await?;
             let origin = payment.terms.origin;
-            treasury.emit(Event::RequestPaid { payment: id, origin, amount, settled, transaction });
+            let paid = PaidRequest { payment: id, origin, amount, settled, transaction };
+            treasury.emit(Event::RequestPaid(paid));
             return Ok(FetchOutcome { reply, paid: Some(FetchPayment { id, amount, settled }) });
         }
         let said = format!("it answered with status {}", reply.status);

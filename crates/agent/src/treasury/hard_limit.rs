@@ -89,7 +89,7 @@ impl Treasury {
         }
         // silent-ok: a signer that cannot be asked refuses by itself.
         let standing = known(self.payment_context.signer.standing()).await?;
-        let refusal = standing.refusal_of(price)?;
+        let refusal = standing.refusal_for(price)?;
         let reason = format!("The signer refuses it. {refusal}");
         Some(HardLimit { code: ReasonCode::SpendLimitExceeded, reason })
     }

@@ -10,12 +10,11 @@ use std::panic::AssertUnwindSafe;
 
 use automaton_core::event::Event;
 use automaton_core::faults::FaultPoint;
-use automaton_core::id::CallId;
-use automaton_core::record::CallStatus;
-use automaton_core::time::Span;
-use automaton_core::tool::Effect;
+use automaton_core::id::{CallId, TurnId};
+use automaton_core::record::{CallStatus, FinishedCall, SleepRequest};
 use automaton_core::trust::{Label, Labelled};
-use automaton_store::CallEnd;
+use automaton_sandbox::ExitStatus;
+use automaton_store::JudgedCall;
 use automaton_tools::context::{CallProvenance, ToolContext};
 use automaton_tools::result::{cap, shorten};
 use automaton_tools::{ToolError, ToolOutput, TurnContinuation};
@@ -23,30 +22,31 @@ use futures_util::FutureExt;
 use tracing::{Instrument as _, debug_span};
 
 use super::AgentContext;
+use super::finished::{SHOWN_CHARS_MAX, finished_event};
 use super::inbox::suspect;
-use super::judge::{AllowedCall, JudgedTurn};
+use super::judge::{CallRuling, JudgedTurn};
 use crate::error::AgentError;
 use crate::prompt::result_room;
-
-/// Characters of arguments and results that events show.
-const SHOWN_CHARS_MAX: usize = 2000;
-
-/// A call that has come to its end.
-#[derive(Debug)]
-pub(super) struct CallResult {
-    pub(super) tool: String,
-    pub(super) arguments: String,
-    pub(super) status: CallStatus,
-    pub(super) result: Labelled,
-}
 
 /// A turn whose calls have all come to an end.
 pub(super) struct ExecutedTurn {
     pub(super) judged: JudgedTurn,
-    pub(super) ended: Vec<CallResult>,
-    /// The ends that are not stored.
-    pub(super) unstored: Vec<EndedCall>,
-    pub(super) sleep: Option<(Span, Option<String>)>,
+    /// The calls that were allowed, as they ended, in order.
+    pub(super) ended: Vec<FinishedCall>,
+    /// The number of these ends that are stored.
+    pub(super) stored: usize,
+}
+
+impl ExecutedTurn {
+    /// Returns the ends that are not stored yet.
+    pub(super) fn unstored(&self) -> &[FinishedCall] {
+        self.ended.get(self.stored..).unwrap_or_default()
+    }
+
+    /// Returns the first sleep that a call asks for.
+    pub(super) fn sleep(&self) -> Option<&SleepRequest> {
+        self.ended.iter().find_map(|call| call.sleep.as_ref())
+    }
 }
 
 /// Runs the approved calls.
@@ -54,103 +54,81 @@ pub(super) async fn act(
     ctx: &AgentContext,
     mut judged: JudgedTurn,
 ) -> Result<ExecutedTurn, AgentError> {
-    let mut ended = Vec::with_capacity(judged.allowed.len());
-    let mut unstored: Vec<EndedCall> = Vec::new();
-    let mut sleep = None;
+    let allowed = std::mem::take(&mut judged.allowed);
+    let mut ended: Vec<FinishedCall> = Vec::with_capacity(allowed.len());
+    let mut stored = 0;
     let mut halted: Option<&'static str> = None;
     let model = ctx.deps.model(judged.claimed.wake.model);
     let window = ctx.history_cache.lock().await.window(&model);
-    let room = result_room(window, judged.allowed.len());
-    for (place, call) in std::mem::take(&mut judged.allowed).into_iter().enumerate() {
-        if place > 0 && *ctx.interrupt.borrow() {
+    let room = result_room(window, allowed.len());
+    for (nth, call) in allowed.into_iter().enumerate() {
+        if nth > 0 && *ctx.interrupt.borrow() {
             halted = halted.or(Some("Not started: you were stopped before its place came."));
         }
-        let outcome = match halted {
+        let finished = match halted {
             Some(why) => leave(call, why),
             None => {
                 // The first one started with its judgement.
-                match place {
-                    0 => ctx.deps.faults.reach(FaultPoint::CallStarted),
-                    _ => {
-                        store_ends(ctx, std::mem::take(&mut unstored), (call.id, call.effect))
-                            .await?
-                    }
+                if nth == 0 {
+                    ctx.deps.faults.reach(FaultPoint::CallStarted);
+                } else {
+                    store_ends(ctx, judged.claimed.turn, &ended[stored..], &call).await?;
+                    stored = ended.len();
                 }
                 run(ctx, &judged, call, room).await
             }
         };
-        if outcome.fatal {
+        if finished.fatal {
             halted = Some("Not started: an earlier call of this turn failed inside the runtime.");
         }
-        sleep = sleep.or(outcome.sleep);
-        ended.push(outcome.ended);
-        unstored.push(outcome.end);
+        ended.push(finished);
     }
-    Ok(ExecutedTurn { judged, ended, unstored, sleep })
-}
-
-/// The end of a call, for the record and for whoever watches once that has it.
-pub(super) struct EndedCall {
-    pub(super) end: CallEnd,
-    pub(super) event: Option<Event>,
+    Ok(ExecutedTurn { judged, ended, stored })
 }
 
 /// Stores how calls ended, and that the next one starts.
 async fn store_ends(
     ctx: &AgentContext,
-    ended: Vec<EndedCall>,
-    next: (CallId, Effect),
+    turn: TurnId,
+    ends: &[FinishedCall],
+    next: &CallRuling,
 ) -> Result<(), AgentError> {
-    let (ends, events): (Vec<_>, Vec<_>) =
-        ended.into_iter().map(|ended| (ended.end, ended.event)).unzip();
-    ctx.deps.store.step_calls(ends, Some(next)).await?;
-    events.into_iter().flatten().for_each(|event| ctx.deps.emit(event));
+    let starts = (next.judged.id, next.judged.mutates);
+    ctx.deps.store.step_calls(ends.to_vec(), Some(starts)).await?;
+    let events = ends.iter().filter_map(|call| finished_event(turn, call));
+    events.for_each(|event| ctx.deps.emit(event));
     Ok(())
 }
 
-/// What came of one call.
-struct CallExecution {
-    ended: CallResult,
-    end: EndedCall,
-    sleep: Option<(Span, Option<String>)>,
-    fatal: bool,
-}
-
 /// Runs one call that has started, whose result may have so many tokens.
-async fn run(
-    ctx: &AgentContext,
-    judged: &JudgedTurn,
-    call: AllowedCall,
-    room: u32,
-) -> CallExecution {
-    let AllowedCall { id, place, tool, arguments, approved, .. } = call;
+async fn run(ctx: &AgentContext, judged: &JudgedTurn, call: CallRuling, room: u32) -> FinishedCall {
+    let CallRuling { place, tool, judged: JudgedCall { id, arguments, .. }, approved } = call;
     let (turn, deps) = (judged.claimed.turn, &ctx.deps);
-    let (name, shown) = (tool.to_string(), cap(&arguments, SHOWN_CHARS_MAX));
-    deps.emit(Event::CallStarted { turn, call: id, tool: name.clone(), arguments: shown });
+    let begun = FinishedCall {
+        place,
+        tool,
+        arguments,
+        ..FinishedCall::by_runtime(id, CallStatus::NotStarted, "")
+    };
+    let Some(approved) = approved else { return begun };
+    deps.emit(Event::CallStarted {
+        turn,
+        call: id,
+        tool: begun.tool.clone(),
+        arguments: cap(&begun.arguments, SHOWN_CHARS_MAX),
+    });
     let started = deps.ids.now();
     let (prepared, permit) = approved.open();
     let context = tool_context(ctx, judged, id, place, room);
-    let span = debug_span!("tool", tool = %name, call = %id);
+    let span = debug_span!("tool", tool = %begun.tool, call = %id);
     let ran =
         AssertUnwindSafe(prepared.run(permit, &context)).catch_unwind().instrument(span).await;
     deps.faults.reach(FaultPoint::CallRan);
-    let CallResolution { status, mut result, sleep, fatal } = told(ran);
-    result.text = shorten(&result.text, room);
-    let duration = deps.ids.now().since(started);
-    suspect(ctx, turn, &result);
-    let shown = Labelled { text: cap(&result.text, SHOWN_CHARS_MAX), ..result.clone() };
-    let duration_ms = duration.as_millis();
-    let event = Some(Event::CallFinished {
-        turn,
-        call: id,
-        tool: name.clone(),
-        status,
-        result: shown,
-        duration_ms,
-    });
-    let end =
-        EndedCall { end: CallEnd { call: id, status, result: result.clone(), duration }, event };
-    CallExecution { ended: CallResult { tool: name, arguments, status, result }, end, sleep, fatal }
+    let mut finished = with_output(begun, ran);
+    finished.result.text = shorten(&finished.result.text, room);
+    finished.duration = deps.ids.now().since(started);
+    suspect(ctx, turn, &finished.result);
+    finished
 }
 
 /// What a tool may use for one call.
@@ -192,41 +170,38 @@ fn tool_context<'a>(
 }
 
 /// Leaves a call that will not be started.
-fn leave(call: AllowedCall, why: &str) -> CallExecution {
-    let (status, tool) = (CallStatus::NotStarted, call.tool.to_string());
-    let result = Labelled::new(Label::Own, "runtime", why);
-    let end = CallEnd { call: call.id, status, result: result.clone(), duration: Span::ZERO };
-    let ended = CallResult { tool, arguments: call.arguments, status, result };
-    CallExecution { ended, end: EndedCall { end, event: None }, sleep: None, fatal: false }
+fn leave(call: CallRuling, why: &str) -> FinishedCall {
+    let CallRuling { place, tool, judged: JudgedCall { id, arguments, .. }, .. } = call;
+    let left = FinishedCall::by_runtime(id, CallStatus::NotStarted, why);
+    FinishedCall { place, tool, arguments, ..left }
 }
 
-/// What the record says of a run.
-struct CallResolution {
-    status: CallStatus,
-    result: Labelled,
-    sleep: Option<(Span, Option<String>)>,
-    fatal: bool,
-}
-
-fn told(
+/// Returns a call with what came of its run.
+fn with_output(
+    call: FinishedCall,
     ran: Result<Result<ToolOutput, ToolError>, Box<dyn std::any::Any + Send>>,
-) -> CallResolution {
+) -> FinishedCall {
     match ran {
-        Ok(Ok(ToolOutput { text, after })) => {
-            let sleep = match after {
+        Ok(Ok(ToolOutput { text, after, exit })) => FinishedCall {
+            status: CallStatus::Done,
+            result: text,
+            exit_code: exit.map(ExitStatus::code),
+            sleep: match after {
                 TurnContinuation::Continue => None,
-                TurnContinuation::Sleep { span, note } => Some((span, note)),
-            };
-            CallResolution { status: CallStatus::Done, result: text, sleep, fatal: false }
-        }
-        Ok(Err(error)) => {
-            let (fatal, result) = (error.is_fatal(), error.to_model());
-            CallResolution { status: CallStatus::Failed, result, sleep: None, fatal }
-        }
+                TurnContinuation::Sleep(wish) => Some(wish),
+            },
+            ..call
+        },
+        Ok(Err(error)) => FinishedCall {
+            status: CallStatus::Failed,
+            result: error.to_model(),
+            fatal: error.is_fatal(),
+            ..call
+        },
         Err(_panic) => {
             let text = "The tool broke down inside the runtime. It may have taken effect.";
             let result = Labelled::new(Label::Own, "runtime", text);
-            CallResolution { status: CallStatus::Failed, result, sleep: None, fatal: true }
+            FinishedCall { status: CallStatus::Failed, result, fatal: true, ..call }
         }
     }
 }

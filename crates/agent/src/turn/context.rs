@@ -17,16 +17,15 @@ use automaton_core::tool::{ToolName, ToolSpec};
 use automaton_core::trust::Label;
 use automaton_core::vitals::Vitals;
 use automaton_inference::ModelInfo;
-use automaton_memory::excerpt::excerpts;
 use automaton_memory::recall;
+use automaton_memory::shown::{ShownMemory, show};
 use automaton_store::{DigestRow, HistoryPosition, OpenMessage, Store, StoreError};
-use automaton_tools::list;
 
 use super::inbox::ClaimedTurn;
 use super::{AgentContext, TurnError};
-use crate::money;
 use crate::prompt::{self, HistoryCache, HistoryDigest, Prompt, PromptMaterial, input_label};
 use crate::survival;
+use crate::toolbox::OfferRequest;
 
 /// Items that are looked at for one prompt.
 const CANDIDATES_MAX: u32 = 200;
@@ -78,7 +77,7 @@ struct TurnMaterial {
     digest: HistoryDigest,
     /// What the creator said and nobody has answered, this turn's messages included.
     open: Vec<OpenMessage>,
-    memory: Vec<MemoryItem>,
+    memory: Vec<ShownMemory>,
     vitals: Option<Vitals>,
     sales: Option<String>,
     now: Timestamp,
@@ -129,6 +128,7 @@ pub(super) async fn prompt(
 ) -> Result<PromptedTurn, TurnError> {
     let mut gathered = gather(ctx, claimed);
     let mut history = ctx.history_cache.lock().await;
+    history.use_tools(&claimed.tools.set);
     claimed.offered = tools(ctx, &history, claimed);
     gathered.tools = told_tools(&gathered.model, &claimed.offered).into();
     read_on(ctx, &mut history, claimed, gathered.place).await?;
@@ -159,41 +159,30 @@ pub(super) async fn prompt(
     Ok(PromptedTurn { prompt, tools: gathered.tools, moved })
 }
 
-/// The tools that are offered: where a model stands in that is weaker than the usual one, or a
-/// server takes less than its model was believed to, those of a smaller one. A weak one gets those
-/// of the family that it has chosen, for as long as it uses them.
+/// Returns the tools that are offered: where a model stands in that is weaker than the usual one,
+/// or a server takes less than its model was believed to, those of a smaller one. A weak one gets
+/// those of the family that it has chosen, for as long as it uses them.
 fn tools(ctx: &AgentContext, history: &HistoryCache, claimed: &ClaimedTurn) -> Arc<[ToolSpec]> {
-    let (model, usual) = (ctx.deps.model(claimed.wake.model), ctx.deps.providers.usual());
+    let model = ctx.deps.model(claimed.wake.model);
+    let usual = ctx.deps.providers.usual();
     let usual = usual.provider.model();
     let context_tokens = history.window(&model);
     let is_usual = context_tokens >= usual.context_tokens.min(model.context_tokens)
         && model.weak <= usual.weak;
-    let is_last =
-        survival::paying_tier(&ctx.deps, &claimed.wake).is_some_and(SurvivalTier::is_last);
-    if (model.weak && usual.weak || model.compact && usual.compact)
-        && let Some(family) = history
-            .family(&claimed.started.turns, &ctx.tools)
-            .filter(|_| claimed.wake.wake_turn > 1)
-    {
-        let mut tools = list::family(family, ctx.deps.treasury.is_some());
-        tools.retain(|tool| !is_last || list::keeps_alive(tool));
-        if let Some(words) = ctx.settings.egress.words() {
-            list::tell_network(&mut tools, &words);
-        }
-        return tools.into();
-    }
-    if is_usual && !is_last {
-        return Arc::clone(&ctx.tools);
-    }
-    let smaller = ModelInfo { context_tokens, ..model };
-    let tools = match is_usual {
-        true => ctx.tools.to_vec(),
-        false => money::available_tools(&smaller, ctx.deps.treasury.as_ref(), &ctx.settings.egress),
+    let chooses = model.weak && usual.weak || model.compact && usual.compact;
+    let family = match chooses && claimed.wake.wake_turn > 1 {
+        true => history.family(&claimed.started.turns, &claimed.tools.usual),
+        false => None,
     };
-    let has = |tool: &ToolSpec| ctx.tools.iter().any(|known| known.name == tool.name);
-    // What a rule would refuse is not offered.
-    let fits = |tool: &ToolSpec| has(tool) && (!is_last || list::keeps_alive(tool));
-    tools.into_iter().filter(fits).collect()
+    let tier = survival::paying_tier(&ctx.deps, &claimed.wake);
+    let smaller = ModelInfo { context_tokens, ..model };
+    let asked = OfferRequest {
+        model: &smaller,
+        is_usual,
+        family,
+        is_critical: tier.is_some_and(SurvivalTier::is_last),
+    };
+    ctx.tools.offered(&claimed.tools, &asked)
 }
 
 /// Returns the tools as a model is told of them: briefly where its prompt is compact. Calls are
@@ -226,7 +215,7 @@ fn gather(ctx: &AgentContext, claimed: &mut ClaimedTurn) -> TurnMaterial {
     let has_money = claimed.wake.balances.is_some();
     TurnMaterial {
         model: ctx.deps.model(claimed.wake.model),
-        tools: Arc::clone(&ctx.tools),
+        tools: Arc::clone(&claimed.tools.usual),
         place: started.place,
         digest: HistoryDigest::of(started.digest.as_ref()),
         memory: std::mem::take(&mut claimed.found),
@@ -325,7 +314,7 @@ pub(crate) fn recalled(
     working: Vec<MemoryItem>,
     matches: &MemoryMatches,
     moment: &RecallMoment,
-) -> Vec<MemoryItem> {
+) -> Vec<ShownMemory> {
     let least_trusted = moment.label.meet(Label::Own);
     let wanted = recall::RecallOptions {
         limit: ITEMS_MAX,
@@ -336,7 +325,8 @@ pub(crate) fn recalled(
     };
     let mut items = working;
     items.retain(|item| item.body.label <= least_trusted);
-    let found = excerpts(recall::rank(matches, &wanted), matches);
-    items.extend(found.into_iter().filter(|item| item.tier != MemoryTier::Working));
-    items
+    let mut found = recall::rank(matches, &wanted);
+    found.retain(|item| item.tier != MemoryTier::Working);
+    let working = items.into_iter().map(ShownMemory::from);
+    working.chain(show(found, matches, &wanted)).collect()
 }

@@ -7,20 +7,20 @@ use std::sync::Arc;
 
 use automaton_core::event::Event;
 use automaton_core::id::{MessageId, TurnId};
-use automaton_core::memory::MemoryItem;
 use automaton_core::money::Microcents;
 use automaton_core::record::TurnInput;
 use automaton_core::tool::{ToolName, ToolSpec};
 use automaton_core::trust::{Label, Labelled};
+use automaton_memory::shown::ShownMemory;
 use automaton_policy::guard::GuardAction;
 use automaton_policy::rates::LIMITS;
 use automaton_store::{Approval, ClaimOptions, StartedTurn, TurnRequest};
-use automaton_tools::list;
 
 use super::judge::counted;
 use super::{AgentContext, TurnError, WakeContext};
 use crate::prompt::{self, input_label};
 use crate::survival;
+use crate::toolbox::TurnTools;
 
 /// Bytes of a text that are looked at: more than a message or a result may have.
 const SCANNED_BYTES_MAX: usize = 1 << 20;
@@ -44,11 +44,13 @@ pub(super) struct ClaimedTurn {
     /// What was read of the record when it was opened.
     pub(super) started: StartedTurn,
     /// What a prompt may show of the memory, best first, once it was chosen.
-    pub(super) found: Vec<MemoryItem>,
+    pub(super) found: Vec<ShownMemory>,
     /// What its worklog says, where the turn is told it.
     pub(super) worklog: Option<Labelled>,
     /// What an answer should cost at most, by the rule of its tier.
     pub(super) per_call: Option<Microcents>,
+    /// The tools that there were when it began.
+    pub(super) tools: TurnTools,
     /// The tools that may be called.
     pub(super) offered: Arc<[ToolSpec]>,
     /// Those of them that a weak model is not offered this time.
@@ -106,17 +108,19 @@ pub(super) async fn claim(
     let (found, left_out) = (Vec::new(), Vec::new());
     let is_told = wake.wake_turn == 1 || !inputs.is_empty();
     let worklog = if is_told { ctx.handles.workspace.worklog().await? } else { None };
+    let tools = ctx.tools.current();
     // An approved call may be of a family of tools that the model had chosen.
     let usual = ctx.deps.providers.usual();
     let usual = usual.provider.model();
     let offered = match approval.is_some() && (usual.weak || usual.compact) {
-        true => list::specs().into(),
-        false => Arc::clone(&ctx.tools),
+        true => tools.set.specs().into(),
+        false => Arc::clone(&tools.usual),
     };
     Ok(ClaimedTurn {
         found,
         worklog,
         per_call: None,
+        tools,
         offered,
         left_out,
         turn,

@@ -396,6 +396,7 @@ fn tell(ctx: &AgentContext, turn: TurnId, reply: &Completion, left_out: &[ToolNa
         estimated: usage.estimated,
         first_token_ms: usage.first_token_ms,
         total_ms: usage.total_ms,
+        unknown_end: usage.unknown_end.clone(),
         left_out: left_out.iter().map(ToString::to_string).collect(),
     });
 }

@@ -6,8 +6,8 @@
 
 use std::borrow::Cow;
 
-use automaton_core::record::CallStatus;
-use automaton_core::trust::Label;
+use automaton_core::record::{CallStatus, FinishedCall};
+use automaton_core::trust::{Label, Labelled};
 use sha2::{Digest, Sha256};
 
 use super::TurnOutcome;
@@ -24,16 +24,9 @@ pub(super) fn ingest(committed: CommittedTurn) -> TurnOutcome {
     let settled = &acted.judged.settled;
     let invalid = settled.iter().filter(|call| call.status == CallStatus::Invalid).count();
     let done = acted.ended.iter().filter(|call| call.status == CallStatus::Done).count();
-    let ended = acted.ended.iter().map(|call| {
-        let own = call.result.label <= Label::Own;
-        let words = if own { call.result.text.as_str() } else { "" };
-        summed(&call.tool, &call.arguments, call.status, &call.result.text, words)
-    });
-    let settled = settled
-        .iter()
-        .map(|call| summed(&call.tool, &call.arguments, call.status, &call.text, &call.text));
-    let made: Vec<CallOutcome> = ended.chain(settled).collect();
-    let (span, note) = acted.sleep.map_or((None, None), |(span, note)| (Some(span), note));
+    let made: Vec<CallOutcome> = acted.ended.iter().chain(settled).map(call_outcome).collect();
+    let sleep = acted.sleep().cloned();
+    let note = sleep.as_ref().and_then(|wish| wish.note.clone());
     // What ends a wake that answers so again, in words for the creator.
     let fault = acted.judged.fault;
     let note = note.or_else(|| fault.map(|fault| fault.for_creator().to_owned()));
@@ -44,7 +37,7 @@ pub(super) fn ingest(committed: CommittedTurn) -> TurnOutcome {
         calls: count(made.len()),
         invalid: count(invalid),
         done: count(done),
-        sleep: span,
+        sleep: sleep.map(|wish| wish.span),
         made,
     };
     let results = acted.ended.iter().map(|call| call.result.label);
@@ -53,23 +46,20 @@ pub(super) fn ingest(committed: CommittedTurn) -> TurnOutcome {
     TurnOutcome { summary, note, heard, thought, most, snapshot }
 }
 
-/// A call with its result, and what of it may be quoted where it failed.
-fn summed(
-    tool: &str,
-    arguments: &str,
-    status: CallStatus,
-    result: &str,
-    words: &str,
-) -> CallOutcome {
+/// Returns the fingerprint of a call with its result, and where it failed the words of the runtime
+/// that may be quoted.
+fn call_outcome(call: &FinishedCall) -> CallOutcome {
+    let FinishedCall { tool, arguments, status, result: Labelled { label, text, .. }, .. } = call;
     let bare = arguments.chars().filter(|c| !c.is_whitespace()).eq("{}".chars());
-    let result = if bare { without_digits(result) } else { Cow::Borrowed(result) };
+    let result = if bare { without_digits(text) } else { Cow::Borrowed(text.as_str()) };
     let mut print = Sha256::new();
     // With their lengths, so that no two lists of parts are alike.
     for part in [tool, arguments, status.name(), &result] {
         print.update(part.len().to_le_bytes());
         print.update(part.as_bytes());
     }
-    let failed = (status != CallStatus::Done)
+    let words = if *label <= Label::Own { text.as_str() } else { "" };
+    let failed = (*status != CallStatus::Done)
         .then(|| one_line(words).chars().take(QUOTED_CHARS_MAX).collect());
     CallOutcome { print: print.finalize().into(), failed }
 }

@@ -8,26 +8,26 @@
 
 use automaton_core::error::chain;
 use automaton_core::event::Event;
-use automaton_core::id::{ApprovalId, CallId, TurnId};
+use automaton_core::id::{CallId, TurnId};
 use automaton_core::intent::{Intent, Intentional as _};
 use automaton_core::money::MicroUsdc;
 use automaton_core::origin::{Origins, TargetValue, ValueKind, ValueOrigin};
-use automaton_core::record::{Authority, CallStatus, DecisionOutcome};
-use automaton_core::time::Timestamp;
-use automaton_core::tool::{ArgsHash, Effect, ToolName, ToolSpec, canonical};
+use automaton_core::record::{Authority, CallStatus, DecisionOutcome, FinishedCall};
+use automaton_core::tool::{ArgsHash, Effect, ToolSpec, canonical};
 use automaton_core::trust::{Label, Labelled};
-use automaton_inference::{AnswerFault, CheckedCall, Checker, Completion, RawCall};
+use automaton_inference::{AnswerFault, CheckedCall, Completion, RawCall};
 use automaton_policy::rates::{Attempts, LIMITS, Limit};
 use automaton_policy::{
-    Approved, Decision, Facts, HardLimit, ReasonCode, RuleContext, Verdict, explain,
+    Approved, Decision, Facts, HardLimit, ReasonCode, RuleContext, Verdict, explain, target_values,
 };
 use automaton_store::{
     ApprovalRequest, AskedAnswer, AskedApproval, CallApprovalRequest, DecisionContext, JudgedCall,
     Judgement, NewDecision, RateLimit,
 };
-use automaton_tools::{PreparedCall, list, result, secrets_in};
+use automaton_tools::{PreparedCall, result, secrets_in};
 
 use super::AgentContext;
+use super::finished::finished_event;
 use super::inbox::ClaimedTurn;
 use super::inference::AnsweredTurn;
 use super::persist::sent;
@@ -36,9 +36,6 @@ use crate::settings::AgentLimits;
 use crate::survival;
 use crate::treasury::Treasury;
 
-/// The tool after which no later call of a turn runs.
-const LAST_TOOL: &str = "sleep";
-
 /// Calls of one answer that are recorded, run or not. More would only fill the
 /// history with calls that never ran.
 const RECORDED_CALLS_MAX: usize = 16;
@@ -46,33 +43,22 @@ const RECORDED_CALLS_MAX: usize = 16;
 /// Characters of a call's arguments that a question to the creator begins with.
 const SUMMARY_CHARS_MAX: usize = 500;
 
-/// Why a call after it was skipped.
-const AFTER_LAST: &str = "Not run: you chose to sleep before it.";
-
 /// Why a call beyond the limit was skipped.
-const TOO_MANY: &str = "Not run: too many calls in one turn. Make it in the next turn.";
+const TOO_MANY: &str = "too many calls in one turn. Make it in the next turn.";
 
 /// Why a call of the last turn was skipped.
-const LAST_TURN: &str = "Not run: this was the last turn of the wake, which has no tools.";
+const LAST_TURN: &str = "this was the last turn of the wake, which has no tools.";
 
-/// A call that may run.
-pub(super) struct AllowedCall {
-    pub(super) id: CallId,
+/// The ruling on one call.
+pub(super) struct CallRuling {
     /// Its number in its turn, from 1.
     pub(super) place: u32,
-    pub(super) tool: ToolName,
-    pub(super) arguments: String,
-    pub(super) effect: Effect,
-    pub(super) approved: Approved<Box<dyn PreparedCall>>,
-}
-
-/// A call that will not run, as the next prompt will tell it.
-#[derive(Debug)]
-pub(super) struct SkippedCall {
+    /// The tool, by its own name where the call names one.
     pub(super) tool: String,
-    pub(super) arguments: String,
-    pub(super) status: CallStatus,
-    pub(super) text: String,
+    /// The call as it is stored.
+    pub(super) judged: JudgedCall,
+    /// The call, ready to run; nothing, where it will not run.
+    pub(super) approved: Option<Approved<Box<dyn PreparedCall>>>,
 }
 
 /// A turn whose calls are judged and stored.
@@ -82,8 +68,10 @@ pub(super) struct JudgedTurn {
     /// What is wrong with the answer, which its calls do not say.
     pub(super) fault: Option<AnswerFault>,
     pub(super) usage: automaton_core::record::Usage,
-    pub(super) allowed: Vec<AllowedCall>,
-    pub(super) settled: Vec<SkippedCall>,
+    /// The calls that may run, in order.
+    pub(super) allowed: Vec<CallRuling>,
+    /// The others.
+    pub(super) settled: Vec<FinishedCall>,
 }
 
 /// Judges the calls of a thought and stores what comes of it.
@@ -92,37 +80,31 @@ pub(super) async fn judge(
     thought: AnsweredTurn,
 ) -> Result<JudgedTurn, AgentError> {
     let AnsweredTurn { claimed, mut reply, asked } = thought;
-    let fault = AnswerFault::of(&reply, &claimed.offered);
+    let fault = AnswerFault::from_reply(&reply, &claimed.offered);
     reply.calls.truncate(RECORDED_CALLS_MAX);
-    let mut rulings = Vec::with_capacity(reply.calls.len());
+    let mut rulings: Vec<CallRuling> = Vec::with_capacity(reply.calls.len());
     // What was approved is made in any turn.
     let mut closed = (claimed.wake.last && claimed.approved_call.is_none()).then_some(LAST_TURN);
     let mut attempts = attempts(&claimed.started.uses);
-    let family = family_checker(ctx, &claimed)?;
-    let checker = family.as_ref().unwrap_or(&ctx.checker);
-    for (index, call) in reply.calls.iter().enumerate() {
-        if index == limit_of(ctx) {
+    for (place, call) in (1..).zip(&reply.calls) {
+        if place > ctx.settings.limits.calls_per_turn {
             closed = closed.or(Some(TOO_MANY));
         }
         let ruling = match closed {
-            Some(why) => CallRuling::settled(CallStatus::Skipped, why.to_owned()),
-            None => rule(ctx, checker, &claimed, attempts, (index, call)).await?,
+            Some(why) => {
+                let row = new_row(ctx, &claimed, place, call);
+                CallRuling::settled(place, row, CallStatus::Skipped, &format!("Not run: {why}"))
+            }
+            None => rule(ctx, &claimed, attempts, (place, call)).await?,
         };
-        if let CallRuling::Allowed { judged: DecisionDraft { decision, .. }, .. } = &ruling {
-            attempts.add(&decision.intents);
-        }
-        if call.tool == LAST_TOOL && matches!(ruling, CallRuling::Allowed { .. }) {
-            closed = Some(AFTER_LAST);
+        if ruling.approved.is_some() {
+            attempts.add(&ruling.judged.intents);
+            closed = closed.or(ends_turn(&claimed, &ruling.tool));
         }
         rulings.push(ruling);
     }
-    let Completion { text, usage, calls, .. } = reply;
-    let answer = ModelAnswer { text, fault, usage, calls, asked };
-    store_and_split(ctx, claimed, answer, rulings).await
-}
-
-fn limit_of(ctx: &AgentContext) -> usize {
-    usize::try_from(ctx.settings.limits.calls_per_turn).unwrap_or(usize::MAX)
+    let Completion { text, usage, .. } = reply;
+    store_and_split(ctx, claimed, ModelAnswer { text, fault, usage, asked }, rulings).await
 }
 
 /// What the model answered, without the wire's particulars.
@@ -130,29 +112,48 @@ struct ModelAnswer {
     text: String,
     fault: Option<AnswerFault>,
     usage: automaton_core::record::Usage,
-    calls: Vec<RawCall>,
     asked: Option<AskedAnswer>,
 }
 
-/// What became of one call.
-enum CallRuling {
-    Allowed { tool: ToolSpec, approved: Approved<Box<dyn PreparedCall>>, judged: DecisionDraft },
-    Refused { tool: ToolSpec, judged: DecisionDraft },
-    Settled { status: CallStatus, text: String },
-}
-
-/// A decision, and what it was made about and under.
-struct DecisionDraft {
-    decision: Decision,
-    hash: ArgsHash,
-    /// The arguments as JSON with sorted keys.
-    arguments: String,
-    under: DecisionContext,
-}
-
 impl CallRuling {
-    const fn settled(status: CallStatus, text: String) -> Self {
-        Self::Settled { status, text }
+    /// Returns the ruling of a call that will not run, for this reason.
+    fn settled(place: u32, row: JudgedCall, status: CallStatus, reason: &str) -> Self {
+        let result = Some(Labelled::new(Label::Own, "runtime", reason));
+        let tool = row.tool.clone();
+        Self { place, tool, judged: JudgedCall { status, result, ..row }, approved: None }
+    }
+
+    /// Returns the end of a call that will not run; nothing, where it is to run.
+    fn finished(&self) -> Option<FinishedCall> {
+        let JudgedCall { id, tool, arguments, status, result, .. } = &self.judged;
+        let result = result.clone().filter(|_| self.approved.is_none())?;
+        Some(FinishedCall {
+            place: self.place,
+            tool: tool.clone(),
+            arguments: arguments.clone(),
+            result,
+            ..FinishedCall::by_runtime(*id, *status, "")
+        })
+    }
+}
+
+/// Returns the row of a call about which nothing is decided yet.
+fn new_row(ctx: &AgentContext, claimed: &ClaimedTurn, place: u32, call: &RawCall) -> JudgedCall {
+    // An approval is used up by the first call of its turn, whatever becomes of it.
+    let approval = claimed.approved_call.as_ref().filter(|_| place == 1);
+    JudgedCall {
+        id: ctx.deps.ids.id(),
+        tool: call.tool.clone(),
+        arguments: call.arguments.clone(),
+        args_hash: None,
+        mutates: Effect::Observes,
+        status: CallStatus::Planned,
+        result: None,
+        decision: None,
+        intents: Vec::new(),
+        limits: Vec::new(),
+        question: None,
+        approval: approval.map(|approval| approval.id),
     }
 }
 
@@ -168,65 +169,39 @@ pub(super) fn counted(limit: &Limit) -> RateLimit {
     RateLimit { rule: limit.rule.to_owned(), max: limit.max, window: limit.window }
 }
 
-/// A call as its tool understands it: with the tool's names for its arguments, checked against
-/// the tool's schema, and parsed.
-///
-/// # Errors
-/// What is wrong with it, in the words that the model is told.
-pub fn parsed_call(
-    checker: &Checker,
-    call: &RawCall,
-) -> Result<(CheckedCall, Box<dyn PreparedCall>), String> {
-    let mut read = checker.read(call).map_err(|fault| fault.sentence)?;
-    automaton_tools::rename_arguments(read.tool.as_str(), &mut read.arguments);
-    let checked = checker.check_arguments(read).map_err(|fault| fault.sentence)?;
-    let tool = list::find(checked.tool.as_str());
-    let tool = tool.ok_or_else(|| format!("There is no tool '{}'.", checked.tool))?;
-    let prepared = tool.parse(&checked.arguments).map_err(|error| error.to_string())?;
-    Ok((checked, prepared))
-}
-
-/// What reads the calls of a weak model that has chosen a family of tools; the tools that it
-/// usually has are read by the life's own.
-fn family_checker(
-    ctx: &AgentContext,
-    claimed: &ClaimedTurn,
-) -> Result<Option<Checker>, AgentError> {
-    let is_usual = |tool: &ToolSpec| ctx.tools.iter().any(|known| known.name == tool.name);
-    match claimed.offered.iter().all(is_usual) {
-        true => Ok(None),
-        false => Checker::new(&claimed.offered).map(Some).map_err(AgentError::Tools),
-    }
+/// Returns why no later call of the turn runs after one of this tool, if it ends the turn.
+fn ends_turn(claimed: &ClaimedTurn, tool: &str) -> Option<&'static str> {
+    claimed.tools.set.find(tool)?.profile().ends_turn
 }
 
 /// Checks, parses and judges one call, after so many of its kind.
 async fn rule(
     ctx: &AgentContext,
-    checker: &Checker,
     claimed: &ClaimedTurn,
     attempts: Attempts,
-    (index, call): (usize, &RawCall),
+    (place, call): (u32, &RawCall),
 ) -> Result<CallRuling, AgentError> {
     let begun = ctx.deps.ids.now();
-    let invalid = |sentence: String| Ok(CallRuling::settled(CallStatus::Invalid, sentence));
-    let (checked, prepared) = match parsed_call(checker, call) {
-        Ok(considered) => considered,
-        Err(sentence) => return invalid(sentence),
+    let row = new_row(ctx, claimed, place, call);
+    let parsed = match claimed.tools.set.parse_call(&claimed.offered, call) {
+        Ok(parsed) => parsed,
+        Err(fault) => {
+            return Ok(CallRuling::settled(place, row, CallStatus::Invalid, &fault.sentence));
+        }
     };
-    let Some(spec) = claimed.offered.iter().find(|spec| spec.name == checked.tool) else {
-        return invalid(format!("There is no tool '{}'.", checked.tool));
-    };
-    let hash = ArgsHash::of(&checked.arguments);
-    let facts = facts_of(ctx, claimed, attempts, (&checked, spec, &prepared.intents())).await?;
+    let spec = parsed.tool.spec();
+    let intents = parsed.prepared.intents();
+    let asked = (spec, &parsed.checked, intents.as_slice());
+    let facts = facts_of(ctx, claimed, attempts, asked).await?;
     let moment = RuleContext {
         tool: &spec.name,
         at: begun,
         tier: claimed.wake.tier,
         turn: claimed.wake.wake_turn,
-        call: u32::try_from(index + 1).unwrap_or(u32::MAX),
+        call: place,
     };
     let approval = claimed.approved_call.as_ref().map(|approval| approval.id);
-    let verdict = ctx.deps.judge.judge(prepared, &facts, &moment, approval);
+    let verdict = ctx.deps.judge.judge(parsed.prepared, &facts, &moment, approval);
     let under = DecisionContext {
         input: facts.input,
         heard: facts.heard,
@@ -234,29 +209,40 @@ async fn rule(
         approval,
         latency_ms: ctx.deps.ids.now().since(begun).into(),
     };
-    let made = |decision| DecisionDraft {
-        decision,
-        hash,
-        arguments: canonical(&checked.arguments),
-        under,
+    let decision = verdict.decision();
+    let judged = JudgedCall {
+        args_hash: Some(ArgsHash::of(&parsed.checked.arguments)),
+        mutates: spec.effect,
+        decision: Some(decision_row(spec, decision, under)),
+        intents: decision.intents.clone(),
+        ..row
     };
-    let tool = spec.clone();
     Ok(match verdict {
-        Verdict::Allowed(approved, decision) => {
-            CallRuling::Allowed { tool, approved, judged: made(decision) }
-        }
+        Verdict::Allowed(approved, decision) => CallRuling {
+            place,
+            tool: spec.name.to_string(),
+            judged: JudgedCall {
+                limits: Limit::for_intents(&decision.intents).map(counted).collect(),
+                ..judged
+            },
+            approved: Some(approved),
+        },
         Verdict::Held(decision) | Verdict::Refused(decision) => {
-            CallRuling::Refused { tool, judged: made(decision) }
+            let question = question(ctx, claimed, &judged.tool, (&decision, &parsed.checked));
+            let reason = explain::to_model(&spec.name, &decision);
+            let judged = JudgedCall { question, ..judged };
+            let settled = CallRuling::settled(place, judged, CallStatus::Refused, &reason);
+            CallRuling { tool: spec.name.to_string(), ..settled }
         }
     })
 }
 
-/// Gathers what the rules may know of a call of a tool with these intents.
+/// Gathers what the rules may know of a call of a tool with these arguments and intents.
 async fn facts_of(
     ctx: &AgentContext,
     claimed: &ClaimedTurn,
     attempts: Attempts,
-    (checked, spec, intents): (&CheckedCall, &ToolSpec, &[Intent]),
+    (spec, checked, intents): (&ToolSpec, &CheckedCall, &[Intent]),
 ) -> Result<Facts, AgentError> {
     // An address that cannot be read leaves the creator reachable as `creator` only.
     let creator = ctx.settings.creator_address.as_deref().and_then(|text| text.parse().ok());
@@ -302,7 +288,7 @@ async fn origins(
     others_wrote: bool,
 ) -> Result<Origins, AgentError> {
     let (configured, asked): (Vec<TargetValue>, Vec<TargetValue>) =
-        intents.iter().flat_map(TargetValue::of).partition(|value| is_configured(ctx, value));
+        intents.iter().flat_map(target_values).partition(|value| is_configured(ctx, value));
     // Where nobody else had written anything that the model can have read, it has all from
     // itself, but for who is paid or written to: that is the creator's to name.
     let is_asked = others_wrote || asked.iter().any(|value| value.kind == ValueKind::Recipient);
@@ -339,6 +325,7 @@ async fn is_published_before(ctx: &AgentContext, intents: &[Intent]) -> Result<b
     Ok(is_same_price && running.iter().all(|command| before.commands.contains(command)))
 }
 
+/// Stores the rulings, tells of them, and parts the calls that may run from the others.
 async fn store_and_split(
     ctx: &AgentContext,
     claimed: ClaimedTurn,
@@ -346,58 +333,39 @@ async fn store_and_split(
     rulings: Vec<CallRuling>,
 ) -> Result<JudgedTurn, AgentError> {
     let turn = claimed.turn;
-    let mut rows = Vec::with_capacity(rulings.len());
-    let (mut allowed, mut settled, mut events) = (Vec::new(), Vec::new(), Vec::new());
-    let mut summaries: Vec<(CallId, String)> = Vec::new();
-    let mut approval = claimed.approved_call.as_ref().map(|approval| approval.id);
-    let patience = AgentLimits::patience(ctx.settings.limits.answer_within, claimed.wake.creators);
-    let expires_at = ctx.deps.ids.now().after(patience);
-    for (place, (call, ruling)) in (1..).zip(answer.calls.into_iter().zip(rulings)) {
-        let id = ctx.deps.ids.id();
-        let row = CallRow { id, call: &call, approval: approval.take() };
-        match ruling {
-            CallRuling::Allowed { tool, approved, judged } => {
-                events.push(made(turn, id, &tool.name, &judged.decision));
-                rows.push(row.judged(&tool, &judged, None));
-                let (tool, effect) = (tool.name, tool.effect);
-                let arguments = call.arguments.clone();
-                allowed.push(AllowedCall { id, place, tool, arguments, effect, approved });
-            }
-            CallRuling::Refused { tool, judged } => {
-                events.push(made(turn, id, &tool.name, &judged.decision));
-                let text = explain::to_model(&tool.name, &judged.decision);
-                events.push(ended(turn, id, &call.tool, CallStatus::Refused, &text));
-                let question = question(&call.tool, &judged, expires_at);
-                if let Some(CallApprovalRequest { question, .. }) = &question {
-                    summaries.push((id, question.summary.clone()));
-                }
-                rows.push(JudgedCall { question, ..row.judged(&tool, &judged, Some(&text)) });
-                settled.push(row.settled(CallStatus::Refused, text));
-            }
-            CallRuling::Settled { status, text } => {
-                events.push(ended(turn, id, &call.tool, status, &text));
-                rows.push(row.unjudged(status, &text));
-                settled.push(row.settled(status, text));
-            }
+    let mut events = Vec::new();
+    let mut settled = Vec::new();
+    for ruling in &rulings {
+        events.extend(decision_event(turn, ruling));
+        if let Some(call) = ruling.finished() {
+            events.extend(finished_event(turn, &call));
+            settled.push(call);
         }
     }
+    let mut rows: Vec<JudgedCall> = rulings.iter().map(|ruling| ruling.judged.clone()).collect();
+    let allowed: Vec<CallRuling> =
+        rulings.into_iter().filter(|ruling| ruling.approved.is_some()).collect();
     // The first one starts with its judgement: it is written before it runs, and once.
     if let Some(first) = allowed.first()
-        && let Some(row) = rows.iter_mut().find(|row| row.id == first.id)
+        && let Some(row) = rows.iter_mut().find(|row| row.id == first.judged.id)
     {
         row.status = CallStatus::Started;
     }
-    let (thought, fault, usage) = (answer.text, answer.fault, answer.usage);
-    // What it hands over at a limit is no answer: that goes on, and with it what is open.
+    let summaries: Vec<(CallId, String)> = rows.iter().filter_map(asked_summary).collect();
+    let ModelAnswer { text: thought, fault, usage, asked } = answer;
+    // A hand-over at a limit does not answer open messages.
     let ends =
         rows.is_empty() && !thought.trim().is_empty() && fault.is_none() && !claimed.wake.last;
     // What it says now it may have from what it has read.
     let voice = ends.then(|| Label::Own.meet(claimed.label).meet(claimed.wake.heard));
-    let (text, used) = (thought.clone(), usage.clone());
-    let judgement = Judgement { turn, thought: text, voice, usage: used, calls: rows };
-    let asked = ctx.deps.store.record_judgement(judgement, answer.asked).await?;
-    let asked = asked.into_iter().filter_map(|asked| asked_event(asked, &mut summaries));
-    events.into_iter().chain(asked).for_each(|event| ctx.deps.emit(event));
+    let judgement =
+        Judgement { turn, thought: thought.clone(), voice, usage: usage.clone(), calls: rows };
+    let asked = ctx.deps.store.record_judgement(judgement, asked).await?;
+    events.into_iter().for_each(|event| ctx.deps.emit(event));
+    asked
+        .into_iter()
+        .filter_map(|asked| asked_event(asked, &summaries))
+        .for_each(|event| ctx.deps.emit(event));
     if let Some(refused) = settled.first().filter(|_| claimed.approved_call.is_some()) {
         tell_not_made(ctx, &claimed, refused).await?;
     }
@@ -409,100 +377,52 @@ async fn store_and_split(
 async fn tell_not_made(
     ctx: &AgentContext,
     claimed: &ClaimedTurn,
-    refused: &SkippedCall,
+    refused: &FinishedCall,
 ) -> Result<(), AgentError> {
-    let text = format!("The call that you approved was not made: {}", refused.text);
+    let text = format!("The call that you approved was not made: {}", refused.result.text);
     let words = Labelled::new(Label::Own, "runtime", text);
     let message = ctx.deps.store.tell_creator(claimed.wake.session, words.clone()).await?;
     ctx.deps.emit(sent((message, words)));
     Ok(())
 }
 
-/// What is told of a question that is new.
-fn asked_event(asked: AskedApproval, summaries: &mut Vec<(CallId, String)>) -> Option<Event> {
+/// Returns the summary of the question that a call asks the creator, if it asks one.
+fn asked_summary(row: &JudgedCall) -> Option<(CallId, String)> {
+    let CallApprovalRequest { question, .. } = row.question.as_ref()?;
+    Some((row.id, question.summary.clone()))
+}
+
+/// Returns the event of a question that is new.
+fn asked_event(asked: AskedApproval, summaries: &[(CallId, String)]) -> Option<Event> {
     let AskedApproval { call, approval } = asked;
-    let place = summaries.iter().position(|(id, _)| *id == call)?;
-    let (_, summary) = summaries.swap_remove(place);
+    let (_, summary) = summaries.iter().find(|(id, _)| *id == call)?;
+    let summary = summary.clone();
     Some(Event::ApprovalAsked { approval, payment: None, call: Some(call), summary })
 }
 
-/// What the creator is asked about a call that needs the creator's word.
+/// Returns the question to the creator about a call, where the decision asks one.
 fn question(
+    ctx: &AgentContext,
+    claimed: &ClaimedTurn,
     tool: &str,
-    made: &DecisionDraft,
-    expires_at: Timestamp,
+    (decision, checked): (&Decision, &CheckedCall),
 ) -> Option<CallApprovalRequest> {
-    let DecisionDraft { decision, arguments, under, .. } = made;
+    if decision.outcome != DecisionOutcome::Ask {
+        return None;
+    }
+    let patience = AgentLimits::patience(ctx.settings.limits.answer_within, claimed.wake.creators);
+    let arguments = canonical(&checked.arguments);
     let question = ApprovalRequest {
-        summary: format!("{tool} {}", result::cap(arguments, SUMMARY_CHARS_MAX)),
+        summary: format!("{tool} {}", result::cap(&arguments, SUMMARY_CHARS_MAX)),
         code: decision.code.name().to_owned(),
         reason: decision.reason.to_string(),
-        expires_at,
+        expires_at: ctx.deps.ids.now().after(patience),
     };
-    let label = Label::Own.meet(under.input).meet(under.heard);
-    (decision.outcome == DecisionOutcome::Ask).then(|| CallApprovalRequest {
-        question,
-        arguments: arguments.clone(),
-        label,
-    })
+    let label = Label::Own.meet(claimed.label).meet(claimed.wake.heard);
+    Some(CallApprovalRequest { question, arguments, label })
 }
 
-/// The row of one call.
-struct CallRow<'a> {
-    id: CallId,
-    call: &'a RawCall,
-    /// The approval that it uses up.
-    approval: Option<ApprovalId>,
-}
-
-impl CallRow<'_> {
-    /// A judged call: planned when there is no refusal, else refused with it.
-    fn judged(&self, tool: &ToolSpec, made: &DecisionDraft, refusal: Option<&str>) -> JudgedCall {
-        let status = if refusal.is_some() { CallStatus::Refused } else { CallStatus::Planned };
-        let decision = &made.decision;
-        JudgedCall {
-            args_hash: Some(made.hash),
-            mutates: tool.effect,
-            decision: Some(decision_row(tool, made)),
-            intents: decision.intents.clone(),
-            limits: match status {
-                CallStatus::Planned => Limit::of(&decision.intents).map(counted).collect(),
-                _ => Vec::new(),
-            },
-            ..self.row(status, refusal, decision.intents.clone())
-        }
-    }
-
-    /// A call that never came before the policy.
-    fn unjudged(&self, status: CallStatus, text: &str) -> JudgedCall {
-        self.row(status, Some(text), Vec::new())
-    }
-
-    fn row(&self, status: CallStatus, result: Option<&str>, intents: Vec<Intent>) -> JudgedCall {
-        JudgedCall {
-            id: self.id,
-            tool: self.call.tool.clone(),
-            arguments: self.call.arguments.clone(),
-            args_hash: None,
-            mutates: Effect::Observes,
-            status,
-            result: result.map(|text| Labelled::new(Label::Own, "runtime", text)),
-            decision: None,
-            intents,
-            limits: Vec::new(),
-            question: None,
-            approval: self.approval,
-        }
-    }
-
-    fn settled(&self, status: CallStatus, text: String) -> SkippedCall {
-        let (tool, arguments) = (self.call.tool.clone(), self.call.arguments.clone());
-        SkippedCall { tool, arguments, status, text }
-    }
-}
-
-fn decision_row(tool: &ToolSpec, made: &DecisionDraft) -> NewDecision {
-    let DecisionDraft { decision, under, .. } = made;
+fn decision_row(tool: &ToolSpec, decision: &Decision, under: DecisionContext) -> NewDecision {
     NewDecision {
         outcome: decision.outcome,
         code: decision.code.name().to_owned(),
@@ -510,35 +430,19 @@ fn decision_row(tool: &ToolSpec, made: &DecisionDraft) -> NewDecision {
         risk: tool.risk,
         rules_evaluated: decision.evaluated().map(str::to_owned).collect(),
         rules_triggered: decision.triggered().map(str::to_owned).collect(),
-        under: *under,
+        under,
     }
 }
 
-fn made(turn: TurnId, call: CallId, tool: &ToolName, decision: &Decision) -> Event {
-    let outcome: DecisionOutcome = decision.outcome;
-    let (code, reason) = (decision.code.name().to_owned(), decision.reason.to_string());
-    Event::DecisionMade { turn, call, tool: tool.to_string(), outcome, code, reason }
-}
-
-fn ended(turn: TurnId, call: CallId, tool: &str, status: CallStatus, text: &str) -> Event {
-    let result = Labelled::new(Label::Own, "runtime", text);
-    let tool = tool.chars().take(64).collect();
-    Event::CallFinished { turn, call, tool, status, result, duration_ms: 0 }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_call_in_the_words_of_other_runtimes_is_the_call_that_it_means() {
-        let checker = Checker::new(&list::specs()).unwrap();
-        let to = "0x00000000000000000000000000000000000000aa";
-        let arguments = format!(r#"{{"to": "{to}", "amount_usd": 0.29, "reason": "thanks"}}"#);
-        let tool = "transfer_credits".to_owned();
-        let (call, _) =
-            parsed_call(&checker, &RawCall { provider_id: None, tool, arguments }).unwrap();
-        assert_eq!(call.arguments["to_address"], to);
-        assert_eq!(call.arguments["amount_cents"], 29);
-    }
+/// Returns the event of the decision about a call, if it came before the policy.
+fn decision_event(turn: TurnId, ruling: &CallRuling) -> Option<Event> {
+    let NewDecision { outcome, code, reason, .. } = ruling.judged.decision.as_ref()?;
+    Some(Event::DecisionMade {
+        turn,
+        call: ruling.judged.id,
+        tool: ruling.tool.clone(),
+        outcome: *outcome,
+        code: code.clone(),
+        reason: reason.clone(),
+    })
 }

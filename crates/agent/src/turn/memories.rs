@@ -5,12 +5,14 @@
 
 use automaton_core::id::TurnId;
 use automaton_core::memory::{MemoryTier, NewMemory};
-use automaton_core::record::{CallStatus, TurnInput, TurnRecord};
+use automaton_core::record::{CallStatus, FinishedCall, TurnInput, TurnRecord};
 use automaton_core::time::{DAY, Span};
 use automaton_core::trust::{Label, Labelled};
 use automaton_policy::guard::secrets;
+use automaton_tools::WorkClass;
 
 use crate::prompt::input_label;
+use crate::toolbox::ToolSet;
 
 /// Characters of a message that are remembered.
 const SAID_CHARS_MAX: usize = 2_000;
@@ -35,6 +37,17 @@ enum TurnClass {
     Idle,
 }
 
+impl From<WorkClass> for TurnClass {
+    fn from(class: WorkClass) -> Self {
+        match class {
+            WorkClass::Strategic => Self::Strategic,
+            WorkClass::Communication => Self::Communication,
+            WorkClass::Productive => Self::Productive,
+            WorkClass::Maintenance => Self::Maintenance,
+        }
+    }
+}
+
 impl TurnClass {
     /// The name, and how important such a turn is, in percent.
     const fn traits(self) -> (&'static str, u8) {
@@ -47,31 +60,6 @@ impl TurnClass {
             Self::Idle => ("idle", 10),
         }
     }
-
-    /// The class of a tool's calls.
-    fn of_tool(tool: &str) -> Self {
-        match tool {
-            "update_genesis_prompt"
-            | "edit_own_file"
-            | "modify_heartbeat"
-            | "spawn_child"
-            | "update_soul"
-            | "switch_model"
-            | "enter_low_compute" => Self::Strategic,
-            "send_message" | "note_about_agent" | "distress_signal" => Self::Communication,
-            "exec" | "write_file" | "edit_file" | "start_process" | "create_sandbox"
-            | "expose_port" | "x402_fetch" | "transfer_credits" | "save_procedure"
-            | "complete_goal" => Self::Productive,
-            _ => Self::Maintenance,
-        }
-    }
-}
-
-/// A call as the memory sees it: what it was and how it ended, never what it said.
-pub(super) struct RememberedCall<'a> {
-    pub(super) tool: &'a str,
-    pub(super) status: CallStatus,
-    pub(super) label: Label,
 }
 
 /// A turn as the memory sees it.
@@ -79,23 +67,22 @@ pub(super) struct RememberedTurn<'a> {
     pub(super) id: TurnId,
     pub(super) inputs: &'a [TurnInput],
     pub(super) thought: &'a str,
-    pub(super) calls: Vec<RememberedCall<'a>>,
+    /// Its calls, of which results are never remembered.
+    pub(super) calls: Vec<&'a FinishedCall>,
+    pub(super) tools: &'a ToolSet,
     /// Why the automaton sleeps, in its own words.
     pub(super) sleep_note: Option<&'a str>,
 }
 
 /// What is remembered of a turn that recovery has committed.
-pub(crate) fn ingestion_of(turn: &TurnRecord) -> Vec<NewMemory> {
-    let calls = turn.calls.iter().map(|call| RememberedCall {
-        tool: &call.tool,
-        status: call.status,
-        label: call.result.as_ref().map_or(Label::Own, |result| result.label),
-    });
+pub(crate) fn ingestion_of(turn: &TurnRecord, tools: &ToolSet) -> Vec<NewMemory> {
+    let calls: Vec<FinishedCall> = turn.calls.iter().map(FinishedCall::from).collect();
     remember(&RememberedTurn {
         id: turn.id,
         inputs: &turn.inputs,
         thought: &turn.thought,
-        calls: calls.collect(),
+        calls: calls.iter().collect(),
+        tools,
         sleep_note: None,
     })
 }
@@ -133,8 +120,8 @@ fn event(turn: &RememberedTurn<'_>) -> Option<NewMemory> {
     if class == TurnClass::Idle || (class == TurnClass::Maintenance && thought.is_empty()) {
         return None;
     }
-    let mark = |call: &RememberedCall<'_>| match call.status {
-        CallStatus::Done => call.tool.to_owned(),
+    let mark = |call: &&FinishedCall| match call.status {
+        CallStatus::Done => call.tool.clone(),
         status => format!("{} ({})", call.tool, status.name()),
     };
     let mut calls: Vec<String> = turn.calls.iter().take(CALLS_MAX).map(mark).collect();
@@ -148,28 +135,23 @@ fn event(turn: &RememberedTurn<'_>) -> Option<NewMemory> {
 
 /// The class of the whole turn: a failure first, then what matters most.
 fn class_of(turn: &RememberedTurn<'_>) -> TurnClass {
-    let failed = |call: &RememberedCall<'_>| {
+    let failed = |call: &&FinishedCall| {
         matches!(call.status, CallStatus::Failed | CallStatus::Refused | CallStatus::Unknown)
     };
     if turn.calls.iter().any(failed) {
         return TurnClass::Failed;
     }
-    let classes: Vec<TurnClass> =
-        turn.calls.iter().map(|call| TurnClass::of_tool(call.tool)).collect();
-    let order = [TurnClass::Strategic, TurnClass::Communication, TurnClass::Productive];
-    let first = order.into_iter().find(|class| classes.contains(class));
-    match first {
-        Some(class) => class,
+    match turn.calls.iter().map(|call| turn.tools.class_of(&call.tool)).max() {
+        Some(class) => class.into(),
         // Words that end a wake are an answer to somebody.
-        None if classes.is_empty() && !turn.thought.trim().is_empty() => TurnClass::Communication,
-        None if classes.is_empty() => TurnClass::Idle,
-        None => TurnClass::Maintenance,
+        None if !turn.thought.trim().is_empty() => TurnClass::Communication,
+        None => TurnClass::Idle,
     }
 }
 
 /// What the automaton's own words in this turn are worth: it may have them from what it read.
 fn label_of(turn: &RememberedTurn<'_>) -> Label {
-    let results = turn.calls.iter().map(|call| call.label);
+    let results = turn.calls.iter().map(|call| call.result.label);
     results.fold(Label::Own.meet(input_label(turn.inputs)), Label::meet)
 }
 
@@ -210,18 +192,24 @@ mod tests {
         TurnInput { said: Labelled::new(label, source, text), message, file: None }
     }
 
-    fn turn<'a>(
-        inputs: &'a [TurnInput],
-        thought: &'a str,
-        calls: &[(&'a str, CallStatus, Label)],
-    ) -> RememberedTurn<'a> {
-        let calls = calls.iter().map(|(tool, status, label)| RememberedCall {
-            tool,
-            status: *status,
-            label: *label,
-        });
-        let id = "01ARZ3NDEKTSV4RRFFQ69G5FAV".parse().unwrap();
-        RememberedTurn { id, inputs, thought, calls: calls.collect(), sleep_note: None }
+    type Call<'a> = (&'a str, CallStatus, Label);
+
+    fn remembered(inputs: &[TurnInput], thought: &str, calls: &[Call<'_>]) -> Vec<String> {
+        let finished = |(tool, status, label): &Call<'_>| {
+            let id = "01ARZ3NDEKTSV4RRFFQ69G5FAV".parse().unwrap();
+            let result = Labelled::new(*label, "test", "A result.");
+            let tool = (*tool).to_owned();
+            FinishedCall { tool, result, ..FinishedCall::by_runtime(id, *status, "") }
+        };
+        let calls: Vec<FinishedCall> = calls.iter().map(finished).collect();
+        shown(&RememberedTurn {
+            id: "01ARZ3NDEKTSV4RRFFQ69G5FAV".parse().unwrap(),
+            inputs,
+            thought,
+            calls: calls.iter().collect(),
+            tools: &ToolSet::built_in().unwrap(),
+            sleep_note: None,
+        })
     }
 
     fn shown(turn: &RememberedTurn<'_>) -> Vec<String> {
@@ -236,7 +224,7 @@ mod tests {
         let inputs = [told(Label::Creator, "creator", "My boat is called Ilse.")];
         let done = [("write_file", CallStatus::Done, Label::Own)];
         assert_eq!(
-            shown(&turn(&inputs, "I wrote it down.", &done)),
+            remembered(&inputs, "I wrote it down.", &done),
             [
                 "episodic message  creator: My boat is called Ilse.",
                 "episodic work  self: write_file: I wrote it down.",
@@ -244,7 +232,7 @@ mod tests {
         );
         let inputs = [told(Label::Peer, "0xabc", "Pay me.")];
         assert_eq!(
-            shown(&turn(&inputs, "No.", &[])),
+            remembered(&inputs, "No.", &[]),
             [
                 "episodic message  peer: Pay me.",
                 "relationship wrote to us 0xabc peer: ",
@@ -258,16 +246,16 @@ mod tests {
         let failed = [("exec", CallStatus::Failed, Label::Web)];
         let thought = "It failed.";
         assert_eq!(
-            shown(&turn(&[], thought, &failed)),
+            remembered(&[], thought, &failed),
             ["episodic failure  web: exec (failed): It failed."]
         );
     }
 
     #[test]
     fn nothing_is_remembered_of_turns_in_which_nothing_happened() {
-        assert!(shown(&turn(&[], " ", &[])).is_empty());
+        assert!(remembered(&[], " ", &[]).is_empty());
         let looked = [("recall_facts", CallStatus::Done, Label::Own)];
-        assert!(shown(&turn(&[], "", &looked)).is_empty(), "what was recalled is known");
+        assert!(remembered(&[], "", &looked).is_empty(), "what was recalled is known");
     }
 
     #[test]
@@ -275,7 +263,7 @@ mod tests {
         let key = format!("sk-{}", "a1B2c3D4".repeat(6));
         let text = format!("use {key} for it, {}", "x".repeat(3_000));
         let inputs = [told(Label::Creator, "creator", &text)];
-        let line = &shown(&turn(&inputs, "", &[]))[0];
+        let line = &remembered(&inputs, "", &[])[0];
         assert!(line.contains("use [a secret] for it") && !line.contains("sk-"), "{line}");
         assert!(line.chars().count() < 2_100);
     }

@@ -9,6 +9,7 @@
 mod act;
 mod choice;
 mod context;
+mod finished;
 mod inbox;
 mod inference;
 mod ingest;
@@ -23,10 +24,9 @@ use automaton_core::message::CLAIMED_PER_TURN_MAX;
 use automaton_core::money::Microcents;
 use automaton_core::tier::SurvivalTier;
 use automaton_core::time::{DAY, Span};
-use automaton_core::tool::ToolSpec;
 use automaton_core::trust::{Label, Labelled};
 use automaton_core::vitals::Vitals;
-use automaton_inference::{Checker, InferenceError, ModelIndex};
+use automaton_inference::{InferenceError, ModelIndex};
 use automaton_policy::guard::Guard;
 use automaton_store::{FailureCause, StoreError, WakeSnapshot};
 use std::sync::Arc;
@@ -37,7 +37,6 @@ pub(crate) use self::context::{
     RecallMoment, left_out, memory_query, name_files, recalled, told_tools,
 };
 pub use self::inference::APPROVED_MODEL;
-pub use self::judge::parsed_call;
 pub(crate) use self::memories::{ingestion_of, without_secrets};
 pub(crate) use self::persist::{sent, told};
 use crate::deps::AgentDeps;
@@ -47,6 +46,7 @@ use crate::handles::Handles;
 use crate::prompt::HistoryCache;
 use crate::settings::Settings;
 use crate::tasks::shutdown_requested;
+use crate::toolbox::AgentTools;
 use crate::treasury::Balances;
 
 /// What every stage may use.
@@ -54,8 +54,8 @@ pub(crate) struct AgentContext {
     pub(crate) settings: Settings,
     pub(crate) deps: AgentDeps,
     pub(crate) handles: Handles,
-    pub(crate) tools: Arc<[ToolSpec]>,
-    pub(crate) checker: Checker,
+    /// The tools, and the rules by which they are offered.
+    pub(crate) tools: Arc<AgentTools>,
     /// Looks at what others wrote.
     pub(crate) guard: Arc<Guard>,
     /// The history as the last prompt showed it.

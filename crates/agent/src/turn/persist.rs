@@ -10,12 +10,13 @@ use automaton_core::id::MessageId;
 use automaton_core::memory::NewMemory;
 use automaton_core::money::Microcents;
 use automaton_core::record::TurnRecord;
-use automaton_core::trust::{Label, Labelled};
+use automaton_core::trust::Labelled;
 use automaton_store::WakeSnapshot;
 
 use super::AgentContext;
 use super::act::ExecutedTurn;
-use super::memories::{self, RememberedCall, RememberedTurn};
+use super::finished::finished_event;
+use super::memories::{self, RememberedTurn};
 use crate::error::AgentError;
 use crate::money;
 
@@ -46,16 +47,16 @@ pub(crate) fn sent((message, body): (MessageId, Labelled)) -> Event {
 /// Commits the turn.
 pub(super) async fn persist(
     ctx: &AgentContext,
-    mut acted: ExecutedTurn,
+    acted: ExecutedTurn,
 ) -> Result<CommittedTurn, AgentError> {
-    let (ends, events): (Vec<_>, Vec<_>) =
-        acted.unstored.drain(..).map(|ended| (ended.end, ended.event)).unzip();
+    let ends = acted.unstored().to_vec();
     let claimed = &acted.judged.claimed;
     let calls = acted.ended.len() + acted.judged.settled.len();
     let leaves = remembered(&acted);
     let next = money::wake_query(ctx);
     let (answer, snapshot) = ctx.deps.store.finish_turn(claimed.turn, ends, leaves, next).await?;
-    events.into_iter().flatten().for_each(|event| ctx.deps.emit(event));
+    let events = acted.unstored().iter().filter_map(|call| finished_event(claimed.turn, call));
+    events.for_each(|event| ctx.deps.emit(event));
     ctx.deps.emit(Event::TurnCommitted {
         turn: claimed.turn,
         seq: claimed.seq,
@@ -69,24 +70,15 @@ pub(super) async fn persist(
     Ok(CommittedTurn { acted, snapshot })
 }
 
-/// What is remembered of the turn.
+/// Returns what is remembered of the turn.
 fn remembered(acted: &ExecutedTurn) -> Vec<NewMemory> {
     let (claimed, settled) = (&acted.judged.claimed, &acted.judged.settled);
-    let ended = acted.ended.iter().map(|call| RememberedCall {
-        tool: &call.tool,
-        status: call.status,
-        label: call.result.label,
-    });
-    let settled = settled.iter().map(|call| RememberedCall {
-        tool: &call.tool,
-        status: call.status,
-        label: Label::Own,
-    });
     memories::remember(&RememberedTurn {
         id: claimed.turn,
         inputs: &claimed.inputs,
         thought: &acted.judged.thought,
-        calls: ended.chain(settled).collect(),
-        sleep_note: acted.sleep.as_ref().and_then(|(_, note)| note.as_deref()),
+        calls: acted.ended.iter().chain(settled).collect(),
+        tools: &claimed.tools.set,
+        sleep_note: acted.sleep().and_then(|wish| wish.note.as_deref()),
     })
 }

@@ -23,7 +23,7 @@ const RULE: &str = "@id(\"files\") @ask(\"show me first\")\n\
 async fn lives(home: &Home, store: &Store, brain: &Arc<Brain>, turns: u32) -> Vec<Event> {
     let events = Arc::new(Events::default());
     let (rules, _) = OperatorRules::read(RULE, ["write_file"]).unwrap();
-    let judge = Judge::with(Some(Arc::new(rules)));
+    let judge = Judge::new(Some(Arc::new(rules)));
     let deps =
         automaton_agent::AgentDeps { judge, ..deps(store, Arc::clone(brain), events.clone()) };
     let (_keep, shutdown) = watch::channel(false);

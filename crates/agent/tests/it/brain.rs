@@ -267,6 +267,7 @@ impl Provider for Brain {
                 estimated: false,
                 first_token_ms: 0,
                 total_ms: 0,
+                unknown_end: None,
             };
             Ok(Completion { text, calls, finish, usage, counted: TokenCountSource::Reported })
         })

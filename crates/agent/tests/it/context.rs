@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use automaton_agent::preview;
+use automaton_agent::{live, preview};
 use automaton_core::event::Event;
 use automaton_core::faults::NoFaults;
 use automaton_core::id::MessageId;
@@ -12,9 +12,10 @@ use automaton_core::trust::{Label, Labelled};
 use automaton_inference::{Message, Provider as _};
 use automaton_store::{Store, TurnRef};
 use serde_json::{Value, json};
+use tokio::sync::watch;
 
 use crate::brain::{Brain, Move, write};
-use crate::life::{Home, ids, lives, settings};
+use crate::life::{Home, deps, ids, lives, settings};
 
 async fn say(store: &Store, text: &str) -> MessageId {
     let said = Labelled::new(Label::Creator, "creator", text);
@@ -291,4 +292,37 @@ async fn what_the_prompt_shows_is_what_the_next_request_holds() {
         let asked = &brain.seen()[before];
         assert_eq!(settled(&shown.messages), settled(asked), "before {turns} turns");
     }
+}
+
+#[tokio::test]
+async fn of_sixteen_turns_that_only_read_the_status_the_model_sees_few() {
+    let home = Home::new();
+    let store = home.store(Arc::new(NoFaults)).await;
+    let mut moves = vec![Move::Call(vec![write("a.txt", "x")])];
+    moves.extend((0..16).map(|_| Move::Call(vec![("system_synopsis", json!({}))])));
+    moves.push(Move::Call(vec![write("b.txt", "x")]));
+    say(&store, "Look after yourself.").await;
+    let brain = Arc::new(Brain::new(32_768, &moves, Move::Say("Done.")));
+    let mut settings = settings(home.path(), 19);
+    (settings.limits.stale_turns, settings.limits.repeats) = (40, 40);
+    let (_keep, shutdown) = watch::channel(false);
+    live(settings, deps(&store, Arc::clone(&brain), Arc::default()), shutdown).await.unwrap();
+    let seen = brain.seen();
+    let statuses = |messages: &[Arc<Message>]| {
+        let calls = messages.iter().flat_map(|message| &message.calls);
+        calls.filter(|call| call.tool == "system_synopsis").count()
+    };
+    let newest = seen.last().unwrap();
+    assert!((2..=5).contains(&statuses(newest)), "{}", statuses(newest));
+    assert!(whole(newest, "turns that only read your own status are left out here"));
+    // Every call that is shown has its result, and only its own.
+    for messages in &seen {
+        let called = messages.iter().flat_map(|message| &message.calls).map(|call| call.id);
+        let answered = messages.iter().filter_map(|message| message.answers);
+        assert_eq!(called.collect::<Vec<_>>(), answered.collect::<Vec<_>>());
+    }
+    // The record has them all.
+    let turns = home.turns();
+    let calls = turns.iter().flat_map(|turn| &turn.calls);
+    assert_eq!(calls.filter(|call| call.tool == "system_synopsis").count(), 16);
 }

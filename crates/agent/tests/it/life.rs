@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use automaton_agent::{
     AgentDeps, AgentLimits, AgentRunOutcome, Budgets, EndReason, EventSink, Pace, Sampling,
-    Settings, live,
+    Settings, Toolbox, live,
 };
 use automaton_core::entropy::SystemEntropy;
 use automaton_core::event::{Event, StampedEvent};
@@ -104,6 +104,7 @@ pub(crate) fn settings(home: &Path, turns_max: u32) -> Settings {
         max_tokens_per_turn: 512,
         long_answers: false,
         sampling: Sampling { seed: 1, temperature_milli: 0 },
+        snapshots: automaton_core::snapshot::SnapshotLimits::default(),
         budgets: Budgets::default(),
         limits: AgentLimits { backoff: Span::from_millis(1), ..AgentLimits::default() },
         pace: Pace { turns_max: Some(turns_max), sleep_cap: Some(Span::from_millis(1)) },
@@ -118,10 +119,12 @@ pub(crate) fn deps(store: &Store, brain: Arc<Brain>, events: Arc<Events>) -> Age
         launcher: Arc::new(Launcher::new(PathBuf::from("/nonexistent"))),
         probe: Probe::nothing("no sandbox in this test"),
         ids: ids(),
+        started_at: ids().now(),
         faults: Arc::new(NoFaults),
         events,
         judge: automaton_policy::Judge::default(),
         treasury: None,
+        toolbox: Arc::new(Toolbox::built_in().unwrap()),
     }
 }
 

@@ -7,6 +7,7 @@
 
 mod alerts;
 mod approvals;
+mod bell;
 mod brain;
 mod budget;
 mod burn;
@@ -26,6 +27,7 @@ mod soul;
 mod spending;
 mod summaries;
 mod survival;
+mod toolbox;
 mod town;
 mod wreck;
 mod year;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use automaton_agent::ToolSet;
 use automaton_agent::prompt::{PromptLayerRecord, recorded_prompt, transcript};
 use automaton_core::faults::NoFaults;
 use automaton_core::memory::{MemoryId, MemoryTier, NewMemory};
@@ -29,6 +30,10 @@ fn texts(layers: &[PromptLayerRecord]) -> String {
     texts.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n\n")
 }
 
+fn tools() -> Arc<ToolSet> {
+    Arc::new(ToolSet::built_in().unwrap())
+}
+
 fn guard() -> Arc<Guard> {
     Arc::new(Guard::new().unwrap())
 }
@@ -46,7 +51,7 @@ async fn a_prompt_comes_back_as_it_was_sent() {
     let (reader, seen) = (home.reader(), brain.seen());
     let mut cut = false;
     for turn in home.turns() {
-        let prompt = recorded_prompt(&reader, &turn, &guard()).unwrap().unwrap();
+        let prompt = recorded_prompt(&reader, &turn, &guard(), &tools()).unwrap().unwrap();
         let layers = &prompt.layers;
         let lost: Vec<_> = layers.iter().filter(|layer| !layer.on_record).collect();
         assert!(lost.is_empty(), "turn {}: {lost:?}", turn.seq);
@@ -66,14 +71,58 @@ async fn a_prompt_comes_back_as_it_was_sent() {
     // What is superseded is still what was sent.
     store.remember(fact("blue")).await.unwrap();
     let turn = home.turns().remove(0);
-    let memory =
-        || recorded_prompt(&home.reader(), &turn, &guard()).unwrap().unwrap().layers.remove(12);
+    let memory = || {
+        recorded_prompt(&home.reader(), &turn, &guard(), &tools())
+            .unwrap()
+            .unwrap()
+            .layers
+            .remove(12)
+    };
     assert!(memory().text.unwrap().contains("green"));
     // A layer that the record gives otherwise now is not shown as what was sent.
     store.forget(MemoryId(1)).await.unwrap();
     let memory = memory();
     assert_eq!((memory.name.as_str(), memory.on_record, &memory.text), ("memory", false, &None));
     assert!(memory.chars > 0);
+}
+
+#[tokio::test]
+async fn the_sentences_that_were_shown_and_what_had_changed_come_back_byte_for_byte() {
+    let home = Home::new();
+    let store = home.store(Arc::new(NoFaults)).await;
+    let message = |text: &str| NewMemory {
+        tier: MemoryTier::Episodic,
+        kind: "message".to_owned(),
+        name: String::new(),
+        ..fact(text)
+    };
+    let day = |day: u32| format!("On day {day} we counted {} geese at the weir. ", day * 3);
+    let story: String = (1..=20).map(day).collect();
+    let long = format!("{story}The torch lies behind the blue flour tin. {story}");
+    for text in [long.as_str(), "My port is 8080.", "I moved it to 9090."] {
+        store.remember(message(text)).await.unwrap();
+    }
+    let asked = Labelled::new(Label::Creator, "creator", "Where is my torch, and which port?");
+    store.receive(asked, None).await.unwrap();
+    let brain = Arc::new(Brain::new(8192, &[], Move::Say("There.")));
+    lives(&home, &store, &brain, 1).await;
+    let sent = transcript(&brain.seen()[0]);
+    let turn = home.turns().remove(0);
+    let memory = || {
+        let prompt = recorded_prompt(&home.reader(), &turn, &guard(), &tools()).unwrap().unwrap();
+        prompt.layers.into_iter().find(|layer| layer.name == "memory").unwrap()
+    };
+    let text = memory().text.unwrap();
+    assert!(sent.contains(&text), "{text}");
+    assert!(text.contains("(from creator) … ") && text.contains("blue flour tin."), "{text}");
+    let changed = "outdated: was \"My port is 8080.\", since ";
+    assert!(text.contains(changed) && text.contains("(m3): \"I moved it to 9090.\""), "{text}");
+    let newer = text.find("(from creator) I moved it to 9090.").unwrap();
+    assert!(newer < text.find(changed).unwrap(), "{text}");
+    // What the newer one said is part of what was sent.
+    store.forget(MemoryId(3)).await.unwrap();
+    let memory = memory();
+    assert_eq!((memory.on_record, memory.text), (false, None));
 }
 
 #[tokio::test]
@@ -85,5 +134,5 @@ async fn a_turn_that_got_no_answer_tells_what_it_asked() {
     let reader = home.reader();
     let TurnDetails { turn, woke, .. } = reader.turn_details(TurnRef::Seq(1)).unwrap().unwrap();
     assert_eq!((turn.usage.is_none(), woke.len()), (true, 1));
-    assert!(recorded_prompt(&reader, &turn, &guard()).unwrap().is_some());
+    assert!(recorded_prompt(&reader, &turn, &guard(), &tools()).unwrap().is_some());
 }

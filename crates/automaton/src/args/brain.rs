@@ -1,4 +1,4 @@
-//! What the command line says of the model that an automaton thinks with.
+//! Flags for the model of an automaton.
 
 use std::path::{Path, PathBuf};
 
@@ -12,11 +12,11 @@ use crate::local_models;
 pub(crate) const KNOWN_PROVIDERS: [&str; 6] =
     ["anthropic", "openai", "openrouter", "gemini", "groq", "together"];
 
-/// What flags say about the brain.
+/// Flags for the brain.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct BrainFlags {
-    /// What it thinks with: local, script, script:FILE; anthropic, openai, openrouter, gemini,
-    /// groq or together; or the URL of an OpenAI-compatible server
+    /// Brain: local, script, script:FILE; anthropic, openai, openrouter, gemini, groq or
+    /// together; or the URL of an OpenAI-compatible server
     #[arg(long, value_name = "BRAIN")]
     pub(crate) brain: Option<BrainArg>,
     /// The model that the server of --brain URL is asked for
@@ -28,14 +28,14 @@ pub(crate) struct BrainFlags {
     /// The program that runs the model file
     #[arg(long, value_name = "PROGRAM", value_hint = ValueHint::ExecutablePath)]
     pub(crate) helper: Option<PathBuf>,
-    /// How many tokens the model reads at once [default: what its server says, else what is
-    /// known of the model]
+    /// Context window of the model in tokens [default: as its server says, else as in the
+    /// catalogue]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1024..=100_000_000))]
     pub(crate) context_tokens: Option<u32>,
-    /// How many tokens an answer of the model may have [default: as above]
+    /// Longest answer of the model in tokens [default: as above]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(64..=10_000_000))]
     pub(crate) max_output_tokens: Option<u32>,
-    /// What the model costs, in US dollars for a million tokens: INPUT,OUTPUT or
+    /// Prices of the model, in US dollars for a million tokens: INPUT,OUTPUT or
     /// INPUT,OUTPUT,CACHED, as 1.25,10,0.125 [default: as above]
     #[arg(long, value_name = "PRICES")]
     pub(crate) prices: Option<PricesFile>,
@@ -56,11 +56,11 @@ pub(crate) struct BrainFlags {
 impl BrainFlags {
     /// Finds the files that are named: a model by its name, too, and both from where one stands.
     pub(crate) fn find_files(&mut self, home: &Path) {
-        self.model = self.model.take().map(|given| local_models::named(home, given));
+        self.model = self.model.take().map(|given| local_models::resolve_file(home, given));
         self.helper = self.helper.take().map(local_models::rooted);
     }
 
-    /// Whether they say anything about the brain of this automaton.
+    /// Returns true if a flag for the brain is given.
     pub(crate) fn are_given(&self) -> bool {
         let Self { brain, brain_model, model, helper, .. } = self;
         let Self { context_tokens, max_output_tokens, prices, dialect, .. } = self;
@@ -71,12 +71,13 @@ impl BrainFlags {
 
     /// The model file for when nothing else names a brain.
     pub(crate) fn fallback(&self) -> Option<LocalBrain> {
-        let (model, helper) = (self.default_model.clone()?, self.default_helper.clone()?);
+        let model = self.default_model.clone()?;
+        let helper = self.default_helper.clone()?;
         Some(LocalBrain { model, sha256: None, helper, context_tokens: None })
     }
 }
 
-/// What `--brain` names.
+/// Value of `--brain`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum BrainArg {
     /// The model file that the configuration or `--model` names.

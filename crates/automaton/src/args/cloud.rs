@@ -1,10 +1,10 @@
-//! What the command line says of the cloud and the chain that an automaton lives from.
+//! Flags for the cloud and the chain of an automaton.
 
 use clap::Args;
 
 use crate::config::values::HttpUrl;
 
-/// What flags say about cloud and chain.
+/// Flags for cloud and chain.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct RemoteFlags {
     /// The cloud that it lives from [default: $CONWAY_API_URL, else `conwayApiUrl` of

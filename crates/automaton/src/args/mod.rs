@@ -31,13 +31,14 @@ use crate::cmd::logs::LogsArgs;
 use crate::cmd::memory::MemoryCommand;
 use crate::cmd::messages::MessagesArgs;
 use crate::cmd::model::ModelCommand;
-use crate::cmd::passphrase::{PassphraseArgs, named};
+use crate::cmd::passphrase::{PassphraseArgs, location_from_flags};
 use crate::cmd::pnl::PnlArgs;
 use crate::cmd::policy::PolicyCommand;
 use crate::cmd::sandbox::SandboxCommand;
 use crate::cmd::send::{SendArgs, message};
 use crate::cmd::soul::SoulCommand;
 use crate::cmd::turn::TurnArgs;
+use crate::cmd::workspace::WorkspaceCommand;
 use crate::cmd::x402::X402Command;
 use crate::config::env::Environment;
 use crate::config::values::{EgressTarget, HttpUrl, Name, Prompt};
@@ -51,16 +52,16 @@ use crate::ui::Format;
 #[command(name = "automaton", version, propagate_version = true, max_term_width = 100)]
 #[command(arg_required_else_help = true)]
 pub(crate) struct Cli {
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub(crate) command: CliCommand,
-    /// What every command takes.
+    /// Options of every command.
     #[command(flatten)]
     pub(crate) globals: Globals,
 }
 
 impl Cli {
-    /// How it answers.
+    /// Returns the output format.
     pub(crate) fn format(&self) -> Format {
         match &self.command {
             // Their words are the laboratory's to read, but for this.
@@ -72,7 +73,7 @@ impl Cli {
     }
 }
 
-/// What every command takes, of the laboratory's too.
+/// Options of every command, also of the laboratory's.
 #[derive(Debug, Args)]
 pub struct Globals {
     /// The automaton's home [default: $AUTOMATON_HOME, else ~/.automaton]
@@ -87,14 +88,14 @@ pub struct Globals {
 }
 
 impl Globals {
-    /// How a command answers.
+    /// Returns the output format.
     #[must_use]
     pub const fn format(&self) -> Format {
         Format::of(self.json)
     }
 }
 
-/// What a person may ask for.
+/// Commands of the program.
 #[derive(Debug, Subcommand)]
 pub(crate) enum CliCommand {
     /// Make an automaton if there is none, and run it
@@ -109,7 +110,7 @@ pub(crate) enum CliCommand {
         /// Its purpose
         #[arg(long, value_name = "TEXT")]
         genesis: Option<Prompt>,
-        /// What it lives from
+        /// Cloud and chain
         #[command(flatten)]
         remote: RemoteFlags,
     },
@@ -119,19 +120,19 @@ pub(crate) enum CliCommand {
     Logs(LogsArgs),
     /// List what is wrong now, and what was earlier
     Alerts {
-        /// How many of the last alerts
+        /// Number of alerts to show
         #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
         lines: u32,
     },
     /// List the network requests of its commands
     Egress {
-        /// How many of the last requests
+        /// Number of requests to show
         #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
         lines: u32,
     },
     /// List its turns
     Turns {
-        /// How many of the last turns
+        /// Number of turns to show
         #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
         lines: u32,
     },
@@ -141,7 +142,7 @@ pub(crate) enum CliCommand {
     Heartbeat(HeartbeatArgs),
     /// Show or choose the models that it thinks with, and what they cost
     Model {
-        /// What to do
+        /// The command
         #[command(subcommand)]
         command: ModelCommand,
     },
@@ -151,7 +152,7 @@ pub(crate) enum CliCommand {
     Send(SendArgs),
     /// Talk with it
     Chat {
-        /// How many messages of before are shown first
+        /// Number of earlier messages to show first
         #[arg(short = 'n', long, value_name = "N", default_value_t = 10)]
         lines: u32,
     },
@@ -159,21 +160,27 @@ pub(crate) enum CliCommand {
     Messages(MessagesArgs),
     /// Search, correct and take along what it remembers
     Memory {
-        /// What to do
+        /// The command
         #[command(subcommand)]
         command: MemoryCommand,
     },
     /// Show or change what it thinks of itself
     Soul {
-        /// What to do
+        /// The command
         #[command(subcommand)]
         command: SoulCommand,
     },
     /// Show what it notes for itself between its wakes
     Worklog,
+    /// Bring files of its workspace back from snapshots
+    Workspace {
+        /// What to do
+        #[command(subcommand)]
+        command: WorkspaceCommand,
+    },
     /// Wake it
     Wake {
-        /// Why; the automaton is told
+        /// Reason, which the automaton is told
         #[arg(default_value = "your creator woke you")]
         reason: String,
     },
@@ -185,7 +192,7 @@ pub(crate) enum CliCommand {
     Devnet(DevnetArgs),
     /// Make the automaton's wallet, or show it
     Wallet {
-        /// What to do with it
+        /// The command
         #[command(subcommand)]
         command: WalletCommand,
     },
@@ -204,31 +211,31 @@ pub(crate) enum CliCommand {
         /// The folder of another wallet's key, such as that of a cloud's gas
         #[arg(long, global = true, value_name = "DIR", value_hint = ValueHint::DirPath)]
         signer: Option<PathBuf>,
-        /// What to do with it
+        /// The command
         #[command(subcommand)]
         command: LimitsCommand,
     },
     /// Answer the questions that need your approval
     Approvals {
-        /// What to do with it
+        /// The command
         #[command(subcommand)]
         command: ApprovalsCommand,
     },
     /// Show the record of what was decided and done, and check that nobody changed it
     Audit {
-        /// What to do with it
+        /// The command
         #[command(subcommand)]
         command: AuditCommand,
     },
     /// Show what the automaton may do, and try your own rules
     Policy {
-        /// What to do
+        /// The command
         #[command(subcommand)]
         command: PolicyCommand,
     },
     /// Request a URL that may ask for money
     X402 {
-        /// What to do
+        /// The command
         #[command(subcommand)]
         command: X402Command,
     },
@@ -243,13 +250,13 @@ pub(crate) enum CliCommand {
     Drill(LabArgs),
     /// Run your own commands in the automaton's sandbox
     Sandbox {
-        /// What to do
+        /// The command
         #[command(subcommand)]
         command: SandboxCommand,
     },
     /// Check a text for attempts to take control of the model
     Guard {
-        /// What to do
+        /// The command
         #[command(subcommand)]
         command: GuardCommand,
     },
@@ -270,7 +277,7 @@ pub(crate) enum CliCommand {
 /// Arguments of `drill` and `bench`, which `automaton-lab` reads.
 #[derive(Debug, Args)]
 pub(crate) struct LabArgs {
-    /// What to try or to measure
+    /// The drill or the measurement
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) words: Vec<OsString>,
 }
@@ -278,7 +285,7 @@ pub(crate) struct LabArgs {
 /// Arguments of `devnet`.
 #[derive(Debug, Args)]
 pub(crate) struct DevnetArgs {
-    /// Where it listens; port 0 takes one that is free
+    /// Address to listen at; port 0 takes a free one
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8545")]
     pub(crate) listen: SocketAddr,
     /// The folder that keeps the chain [default: it is gone at the end]
@@ -287,7 +294,7 @@ pub(crate) struct DevnetArgs {
     /// Its id, by EIP-155
     #[arg(long, value_name = "ID", default_value_t = ChainId::DEV.0)]
     pub(crate) chain_id: u64,
-    /// What it tells of what it does inside.
+    /// Diagnostics.
     #[command(flatten)]
     pub(crate) diagnostics: DiagnosticsArgs,
     /// Rehearse a crash at a point, on a folder made for that.
@@ -295,7 +302,7 @@ pub(crate) struct DevnetArgs {
     pub(crate) fault: Option<String>,
 }
 
-/// What a person may ask of the wallet.
+/// Commands for the wallet.
 #[derive(Debug, Subcommand)]
 pub(crate) enum WalletCommand {
     /// Make a new key and encrypt it with a passphrase
@@ -332,7 +339,7 @@ pub(crate) struct ProvisionArgs {
     /// The chain that the sign-in names
     #[arg(long, value_name = "ID", default_value_t = ChainId::BASE.0)]
     pub(crate) chain: u64,
-    /// Who asks.
+    /// The passphrase.
     #[command(flatten)]
     pub(crate) passphrase: PassphraseArgs,
 }
@@ -349,13 +356,13 @@ pub(crate) struct UpArgs {
     /// Your first message to it
     #[arg(long, value_name = "TEXT", value_parser = message)]
     pub(crate) ask: Option<String>,
-    /// What it thinks with.
+    /// The brain.
     #[command(flatten)]
     pub(crate) flags: BrainFlags,
     /// Use a new home, and delete it at the end
     #[arg(long, conflicts_with = "home")]
     pub(crate) scratch: bool,
-    /// How far it goes.
+    /// Limits of the run.
     #[command(flatten)]
     pub(crate) run: RunArgs,
 }
@@ -372,7 +379,7 @@ pub(crate) struct RunArgs {
     /// Show what it would pay in a day, and end
     #[arg(long, conflicts_with = "direct")]
     pub(crate) dry_run: bool,
-    /// What it lives from.
+    /// Cloud and chain.
     #[command(flatten)]
     pub(crate) remote: RemoteFlags,
     /// A file with the wallet's passphrase, for a wallet that was made by hand
@@ -385,7 +392,7 @@ pub(crate) struct RunArgs {
     /// The name of the systemd credential with the wallet's passphrase
     #[arg(long, value_name = "NAME", conflicts_with = "passphrase_file")]
     passphrase_credential: Option<String>,
-    /// What it tells of what it does inside.
+    /// Diagnostics.
     #[command(flatten)]
     pub(crate) diagnostics: DiagnosticsArgs,
     /// Rehearse a crash at a point, on a home made for that.
@@ -394,7 +401,7 @@ pub(crate) struct RunArgs {
 }
 
 impl RunArgs {
-    /// Where the wallet's passphrase is, if the flags say so.
+    /// Returns the place of the wallet's passphrase, if a flag names it.
     ///
     /// # Errors
     /// When a credential is named where there are none.
@@ -402,11 +409,15 @@ impl RunArgs {
         &self,
         env: &Environment,
     ) -> Result<Option<PassphraseLocation>, CliError> {
-        named(self.passphrase_file.as_deref(), self.passphrase_credential.as_deref(), env)
+        location_from_flags(
+            self.passphrase_file.as_deref(),
+            self.passphrase_credential.as_deref(),
+            env,
+        )
     }
 }
 
-/// What a flag of the reference means here.
+/// Meaning of a flag of the reference.
 #[derive(Debug, Clone, Copy)]
 enum Alias {
     /// These words.
@@ -438,7 +449,7 @@ const ALIASES: [(&str, Alias); 8] = [
     ("--run", Alias::Words(&["run"])),
 ];
 
-/// Whether a command line that cannot be read asks for JSON.
+/// Returns true if a command line that cannot be parsed asks for JSON.
 pub(crate) fn asks_for_json(argv: &[OsString]) -> bool {
     argv.iter().take_while(|word| *word != "--").any(|word| word == "--json")
 }

@@ -1,4 +1,4 @@
-//! What the command line says of money: what is funded and bought, and where.
+//! Flags for money: funding and purchases.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ use crate::config::values::{HttpUrl, Ranged};
 /// Arguments of `fund`.
 #[derive(Debug, Args)]
 pub(crate) struct FundArgs {
-    /// How much, in USDC [default: 20]; with --gas in ether [default: 1]
+    /// Amount in USDC [default: 20]; with --gas in ether [default: 1]
     #[arg(value_parser = usdc)]
     pub(crate) amount: Option<MicroUsdc>,
     /// Give ether to the account that pays a cloud's gas, and no USDC
@@ -44,7 +44,7 @@ pub(crate) fn usdc(text: &str) -> Result<MicroUsdc, String> {
 pub(crate) struct TopUpArgs {
     /// For how many US dollars: 5, 25, 100, 500, 1000 or 2500
     pub(crate) usd: u32,
-    /// What it is paid with.
+    /// Means of payment.
     #[command(flatten)]
     pub(crate) payment: PaymentArgs,
 }
@@ -67,16 +67,16 @@ pub(crate) struct PaymentArgs {
     /// The version in that domain [default: the network's]
     #[arg(long, value_name = "VERSION")]
     pub(crate) usdc_version: Option<String>,
-    /// How many blocks confirm a payment [default: the network's]
+    /// Blocks that confirm a payment [default: the network's]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=10_000))]
     pub(crate) confirmations: Option<u64>,
-    /// Who asks.
+    /// The passphrase.
     #[command(flatten)]
     pub(crate) passphrase: PassphraseArgs,
 }
 
 impl PaymentArgs {
-    /// Whether a flag names a cloud, a chain or a token.
+    /// Returns true if a flag names a cloud, a chain or a token.
     pub(crate) const fn names_a_place(&self) -> bool {
         let RemoteFlags { cloud, rpc, network } = &self.remote;
         let names_cloud_or_chain =

@@ -1,4 +1,4 @@
-//! What is inside of a sealed file: folders, files and links, one after the other.
+//! Content of a sealed file: folders, files and links, one after the other.
 //!
 //! ```text
 //! length(4) manifest as JSON
@@ -51,13 +51,13 @@ const MADE_OTHERWISE: &str = "nothing was restored: make it with `automaton back
 /// The longest manifest, path or target of a link that is read, in bytes.
 const TEXT_BYTES_MAX: u32 = 64 * 1024;
 
-/// Whose life it is.
+/// Automaton of the backup.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Manifest {
     version: u32,
     /// The automaton's name.
     pub(crate) name: String,
-    /// When it was copied. Read as a time and never as a text, which a terminal might obey.
+    /// Time of the copy. Read as a time and never as a text, which a terminal might obey.
     #[serde(serialize_with = "write_time", deserialize_with = "read_time")]
     pub(crate) made_at: Timestamp,
     /// Its wallet.
@@ -87,7 +87,7 @@ impl Manifest {
     }
 }
 
-/// What was written or read, and the digest of all of it.
+/// Counts and digest of an archive.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct ArchiveTally {
     /// Files.
@@ -122,7 +122,7 @@ impl Tallying {
     }
 }
 
-/// Why a part of a file is not in an archive.
+/// Reason for which a part of a file is not in an archive.
 enum DataError {
     /// It cannot be read.
     Read(io::Error),
@@ -132,7 +132,7 @@ enum DataError {
 
 impl DataError {
     /// Names the file.
-    fn of(self, from: &Path) -> CliError {
+    fn to_cli_error(self, from: &Path) -> CliError {
         match self {
             Self::Read(error) => failed("read", from)(error),
             Self::Written(error) => error,
@@ -206,11 +206,15 @@ impl ArchiveWriter {
         while at < length {
             let next = next_data(&file, at).map_err(failed("read", from))?;
             let (begin, end) = next.unwrap_or((length, length));
-            let (begin, end) = (begin.min(length), end.min(length));
+            let begin = begin.min(length);
+            let end = end.min(length);
             if begin > at {
                 self.hole(begin - at, &mut hash)?;
             }
-            if self.data(&file, (begin, end), &mut hash).map_err(|error| error.of(from))? {
+            if self
+                .data(&file, (begin, end), &mut hash)
+                .map_err(|error| error.to_cli_error(from))?
+            {
                 at = end;
             } else {
                 break;
@@ -391,7 +395,8 @@ impl ArchiveReader<'_> {
             return Err(refused(path, "is another name of a file that is not there"));
         }
         if let Some(root) = self.into {
-            let (first, place) = (root.join(&first), root.join(path));
+            let first = root.join(&first);
+            let place = root.join(path);
             // Some file systems give a file one name alone.
             fs::hard_link(&first, &place)
                 .or_else(|_| fs::copy(&first, &place).map(drop))
@@ -514,7 +519,7 @@ mod tests {
 
     use super::*;
 
-    /// What becomes of an archive with these folders, links and files.
+    /// Returns the refusal of an archive with these folders, links and files.
     fn refused(entries: &[(u8, &str)]) -> String {
         refused_in(&["home"], entries)
     }
@@ -522,7 +527,8 @@ mod tests {
     /// The same, of an archive whose manifest names these parts.
     fn refused_in(folders: &[&str], entries: &[(u8, &str)]) -> String {
         let folder = tempfile::tempdir().unwrap();
-        let (path, words) = (folder.path().join("file"), Secret::new("words".to_owned()));
+        let path = folder.path().join("file");
+        let words = Secret::new("words".to_owned());
         let file = File::create(&path).unwrap();
         let sealed = SealedWriter::new(file, &path, &words, &SystemEntropy).unwrap();
         let folders = folders.iter().map(ToString::to_string).collect();
@@ -627,7 +633,8 @@ mod tests {
     #[test]
     fn a_hole_costs_its_length_and_comes_back_as_one() {
         let folder = tempfile::tempdir().unwrap();
-        let (path, words) = (folder.path().join("file"), Secret::new("words".to_owned()));
+        let path = folder.path().join("file");
+        let words = Secret::new("words".to_owned());
         let sealed = File::create(&path).unwrap();
         let sealed = SealedWriter::new(sealed, &path, &words, &SystemEntropy).unwrap();
         let folders = vec!["home".to_owned()];
@@ -637,7 +644,8 @@ mod tests {
             archive.folder(Path::new(part), 0o700).unwrap();
         }
         // A terabyte, with some bytes in the middle.
-        let (from, length) = (folder.path().join("sparse"), 1 << 40);
+        let from = folder.path().join("sparse");
+        let length = 1 << 40;
         let mut sparse = File::create_new(&from).unwrap();
         sparse.set_len(length).unwrap();
         sparse.seek(SeekFrom::Start(1 << 30)).unwrap();

@@ -23,42 +23,44 @@ use super::{STAMP, WORKSPACE, beside, failed, folders_of, is_database, remove_al
 use crate::error::CliError;
 use crate::home::{make_directory, write_atomically};
 
-/// Where databases are copied to, in the home.
+/// Folder of the home for copies of databases.
 const COPIES: &str = ".backup";
 /// Held by who makes a backup.
 const LOCK: &str = "backup.lock";
-/// Where databases of ours lie, in the order in which they are copied. Who signs for a cloud
-/// comes before the cloud, and that before its chain, which is an ordinary file.
+/// Folders with our databases, in the order of copying. A cloud's signer comes before the cloud,
+/// and the cloud before its chain, which is an ordinary file.
 const WITH_DATABASES: [&str; 4] = ["home", "signer", "dev/gas", "dev/cloud"];
 /// The longest path of the workspace that is kept, in bytes: a restore puts it beneath another
 /// folder, and no system takes a path of more than 4096 bytes at once.
 const PATH_BYTES_MAX: usize = 3072;
+/// The snapshots of the workspace, which are copies of what it was.
+const SNAPSHOTS: &str = "home/snapshots";
 /// The disks of rented machines, which may be of any size.
 const MACHINES: &str = "dev/cloud/machines";
 
-/// What a backup is made of.
+/// Input of a backup.
 pub(crate) struct BackupRequest<'a> {
     /// The home.
     pub(crate) home: &'a Path,
-    /// Where it goes.
+    /// Destination.
     pub(crate) file: &'a Path,
-    /// What seals it.
+    /// Passphrase that seals it.
     pub(crate) passphrase: &'a Secret,
-    /// Whose life it is.
+    /// Automaton of the backup.
     pub(crate) manifest: Manifest,
 }
 
-/// What a backup has, and what it has not.
+/// Result of a backup.
 #[derive(Debug)]
 pub(crate) struct MadeBackup {
-    /// What is in it.
+    /// Counts.
     pub(crate) tally: ArchiveTally,
     /// Entries of the workspace that are not in it: out of reach, or of no kind that can be
     /// kept, such as pipes.
     pub(crate) skipped: u64,
     /// The first of them.
     pub(crate) skipped_first: Option<PathBuf>,
-    /// Whether disks of rented machines were left out.
+    /// True if disks of rented machines were left out.
     pub(crate) without_machines: bool,
 }
 
@@ -112,7 +114,7 @@ pub(crate) fn make(request: &BackupRequest<'_>) -> Result<MadeBackup, CliError> 
 struct Copies(PathBuf);
 
 impl Copies {
-    fn of(&self, path: &Path) -> PathBuf {
+    fn copy_of(&self, path: &Path) -> PathBuf {
         self.0.join(path.display().to_string().replace('/', "-"))
     }
 }
@@ -155,7 +157,7 @@ fn seal(
     };
     for (name, place) in &places {
         if request.manifest.folders.iter().any(|folder| folder == name) {
-            walk.whole(name, place)?;
+            walk.write_folder(name, place)?;
         }
     }
     let FolderWalk { archive, skipped, skipped_first, without_machines, .. } = walk;
@@ -172,13 +174,14 @@ fn copy_databases(folder: &str, place: &Path, copies: &Copies) -> Result<(), Cli
         let name = entry.map_err(failed("read", place))?.file_name();
         let path = Path::new(folder).join(&name);
         if is_database(&path) {
-            copy_database(&place.join(&name), &copies.of(&path))?;
+            copy_database(&place.join(&name), &copies.copy_of(&path))?;
         }
     }
     Ok(())
 }
 
-/// What is made anew by whoever runs: locks, logs of databases, half-written files.
+/// Returns true for a file that a running process makes anew: a lock, a log of a database, a
+/// half-written file.
 fn is_remade(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().as_encoded_bytes();
     let ends: [&[u8]; 5] = [b"lock", b"-wal", b"-shm", b"-journal", b".new"];
@@ -202,13 +205,13 @@ struct WalkedPart<'a> {
     root: &'a WorkspaceDir,
     /// The folder.
     place: &'a Path,
-    /// What is to be looked at yet, as it is called in the folder.
+    /// Paths in the folder that are still to be visited.
     waiting: Vec<PathBuf>,
 }
 
 impl FolderWalk<'_> {
     /// Writes one of the folders with all that is in it, each folder before what it holds.
-    fn whole(&mut self, name: &str, place: &Path) -> Result<(), CliError> {
+    fn write_folder(&mut self, name: &str, place: &Path) -> Result<(), CliError> {
         let root = &WorkspaceDir::open(place)?;
         let mut part = WalkedPart { root, place, waiting: vec![PathBuf::new()] };
         while let Some(inner) = part.waiting.pop() {
@@ -241,11 +244,14 @@ impl FolderWalk<'_> {
         if ours && is_remade(path) {
             return Ok(());
         }
+        if path == Path::new(SNAPSHOTS) {
+            return Ok(());
+        }
         if path == Path::new(MACHINES) {
             self.without_machines = true;
             return Ok(());
         }
-        let copy = self.copies.of(path);
+        let copy = self.copies.copy_of(path);
         if is_database(path) && copy.try_exists().map_err(failed("read", &copy))? {
             let file = File::open(&copy).map_err(failed("read", &copy))?;
             return self.archive.file(path, 0o600, (file, &copy));
@@ -270,7 +276,7 @@ impl FolderWalk<'_> {
         }
         let name = if inner.as_os_str().is_empty() { Path::new(".") } else { inner };
         // Through a handle of the root: nobody can put a link in the way of it.
-        let file = match part.root.open_any(name) {
+        let file = match part.root.open_for_copy(name) {
             Ok(file) => file,
             Err(error) => return self.absent(ours, path, failed("read", &from), error),
         };

@@ -24,7 +24,7 @@ pub(crate) use restore::{check_free, restore};
 /// Tells when a home was backed up last, in the home.
 pub(crate) const STAMP: &str = "backed-up";
 
-/// What to say where money is real.
+/// Advice where money is real.
 pub(crate) const OFFER: &str =
     "`automaton backup FILE` keeps its life and its key in one encrypted file";
 
@@ -48,7 +48,7 @@ fn beside(path: &Path, end: &str) -> PathBuf {
     name.into()
 }
 
-/// Whether an entry is a database of ours: any but what lies in the workspace.
+/// Returns true if an entry is one of our databases: none in the workspace is.
 fn is_database(path: &Path) -> bool {
     path.extension().is_some_and(|end| end == "db") && !path.starts_with(WORKSPACE)
 }

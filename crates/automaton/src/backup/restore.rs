@@ -17,7 +17,7 @@ use automaton_core::time::SystemClock;
 use automaton_core::wire::x402::ChainId;
 use automaton_sandbox::SystemBootClock;
 use automaton_sandbox::process::lock;
-use automaton_signer::{SealedReader, SignerDeps, SignerHome, take_ceilings_as_used};
+use automaton_signer::{SealedReader, SignerDeps, SignerHome, mark_ceilings_used};
 use automaton_sqlite::check_database;
 
 use super::archive::{self, ArchiveTally, Manifest};
@@ -29,19 +29,19 @@ use crate::home::{self, make_directory, write_atomically};
 const MARK: &str = "restoring.lock";
 /// Says that all is there, and of which backup, by its digest.
 const READY: &str = "ready";
-/// What follows the digest where the signer counts its ceilings as used.
+/// Mark after the digest if the signer counts its ceilings as used.
 const USED: &str = "used";
 
-/// What was brought back, and where it is.
+/// Result of a restore.
 #[derive(Debug)]
 pub(crate) struct RestoredLife {
-    /// Whose life it is.
+    /// Automaton of the backup.
     pub(crate) manifest: Manifest,
-    /// What the backup has.
+    /// Counts of the backup.
     pub(crate) tally: ArchiveTally,
     /// Its folders.
     pub(crate) places: Vec<PathBuf>,
-    /// Whether its signer counts its ceilings as used.
+    /// True if its signer counts its ceilings as used.
     pub(crate) ceilings_used: bool,
 }
 
@@ -74,7 +74,7 @@ pub(crate) fn restore(
     }
     let (manifest, tally) = read(file, passphrase, None)?;
     fs::create_dir_all(parent).map_err(failed("make", parent))?;
-    let _lock = own(&staging, ready.is_some())?;
+    let _lock = make_staging(&staging, ready.is_some())?;
     let ceilings_used = match ready.as_deref().map(|ready| ready.split_once(' ')) {
         Some(Some((digest, used))) if digest == tally.digest => used == USED,
         Some(_) => return Err(unfinished(&staging)),
@@ -105,7 +105,10 @@ fn read(
 
 /// Makes the folder to unpack into, and holds it. What is left of an earlier attempt that
 /// came to no end goes away.
-fn own(staging: &Path, is_ready: bool) -> Result<automaton_sandbox::process::LockGuard, CliError> {
+fn make_staging(
+    staging: &Path,
+    is_ready: bool,
+) -> Result<automaton_sandbox::process::LockGuard, CliError> {
     let mark = staging.join(MARK);
     let is_empty = || fs::read_dir(staging).is_ok_and(|mut entries| entries.next().is_none());
     if staging.symlink_metadata().is_ok() && !mark.exists() && !is_empty() {
@@ -185,10 +188,11 @@ fn complete(staging: &Path, manifest: &Manifest, tally: &ArchiveTally) -> Result
     let signer = staging.join("signer");
     let has_chain = manifest.folders.iter().any(|folder| folder == "dev");
     let chain = has_chain.then_some(ChainId::DEV.0);
-    let (clock, boot) = (Arc::new(SystemClock), Arc::new(SystemBootClock));
+    let clock = Arc::new(SystemClock);
+    let boot = Arc::new(SystemBootClock);
     let deps = SignerDeps { clock, boot, faults: Arc::new(NoFaults) };
     let used = match signer.exists() {
-        true => take_ceilings_as_used(&SignerHome::open(&signer)?, chain, deps)?,
+        true => mark_ceilings_used(&SignerHome::open(&signer)?, chain, deps)?,
         false => false,
     };
     sync_folder(staging)?;

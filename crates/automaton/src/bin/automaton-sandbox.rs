@@ -1,5 +1,5 @@
-//! What starts commands in the sandbox, as a program of its own beside the automaton: it is
-//! a fiftieth of its size, and so starts at once. It does nothing for a person.
+//! Starts commands in the sandbox. This program lies beside the automaton, is a fiftieth of its
+//! size, and so starts at once. It has no function for people.
 
 use std::process::ExitCode;
 

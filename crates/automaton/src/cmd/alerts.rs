@@ -51,8 +51,10 @@ pub(crate) fn run(context: &CommandContext, lines: u32) -> Result<(), CliError> 
 
 fn words(alert: &Alert, clock: &WallClock, now: Timestamp) -> String {
     let Alert { rule, message, since, times, cleared_at, .. } = alert;
-    let (severity, message) = (phrases::severity(rule.severity()), plain(message));
-    let (rule, begun) = (phrases::rule(*rule), clock.near(*since, now));
+    let severity = phrases::severity(rule.severity());
+    let message = plain(message);
+    let rule = phrases::rule(*rule);
+    let begun = clock.near(*since, now);
     match cleared_at {
         None => {
             let lasts = span(now.since(*since));

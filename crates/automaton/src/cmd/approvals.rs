@@ -12,17 +12,17 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::CommandContext;
-use super::send::reach;
+use super::send::send_or_store;
 use crate::control::unexpected;
 use crate::error::CliError;
 use crate::ui::text::{plain, short};
 use crate::ui::when::WallClock;
 use crate::ui::{self, Format, phrases, wrap};
 
-/// How many questions are shown.
+/// Number of questions that are shown.
 const SHOWN_MAX: u32 = 100;
 
-/// What a person may do with questions.
+/// Commands for questions.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ApprovalsCommand {
     /// List the questions that wait for you, newest first
@@ -69,15 +69,17 @@ pub(crate) fn run(context: &CommandContext, command: &ApprovalsCommand) -> Resul
         ApprovalsCommand::Approve(args) => answer(context, args, ApprovalVerdict::Approve),
         ApprovalsCommand::Deny(args) => answer(context, args, ApprovalVerdict::Deny),
         ApprovalsCommand::Message { id, deny: false } => {
-            say(context, *id, ApprovalVerdict::Approve)
+            print_message(context, *id, ApprovalVerdict::Approve)
         }
-        ApprovalsCommand::Message { id, deny: true } => say(context, *id, ApprovalVerdict::Deny),
+        ApprovalsCommand::Message { id, deny: true } => {
+            print_message(context, *id, ApprovalVerdict::Deny)
+        }
     }
 }
 
 fn show(context: &CommandContext, id: ApprovalId) -> Result<(), CliError> {
     let (_, file, reader) = context.record()?;
-    let approval = found(&reader, id)?;
+    let approval = read_question(&reader, id)?;
     context.format.answer(&approval, || {
         let exactly = match &approval.subject {
             ApprovalSubject::Payment(payment) => format!("payment {payment}"),
@@ -90,21 +92,26 @@ fn show(context: &CommandContext, id: ApprovalId) -> Result<(), CliError> {
             Some(address) => format!("{may}; or by signature, the address {address}"),
             None => may.to_owned(),
         };
-        let (what, sha256) = (line(&approval, &context.clock()), &approval.action_sha256);
+        let what = line(&approval, &context.clock());
+        let sha256 = &approval.action_sha256;
         format!("{what}\n  Exactly   {exactly}\n  SHA-256   {sha256}\n  Answer    {may}")
     })
 }
 
-fn say(context: &CommandContext, id: ApprovalId, word: ApprovalVerdict) -> Result<(), CliError> {
+fn print_message(
+    context: &CommandContext,
+    id: ApprovalId,
+    word: ApprovalVerdict,
+) -> Result<(), CliError> {
     let (.., reader) = context.record()?;
-    let Approval { action_sha256, expires_at, .. } = found(&reader, id)?;
+    let Approval { action_sha256, expires_at, .. } = read_question(&reader, id)?;
     let text = answer_text(id, &action_sha256, word, expires_at);
     context
         .format
         .answer(&json!({ "approval": id, "answer": word, "message": text }), || text.clone())
 }
 
-fn found(reader: &Reader, id: ApprovalId) -> Result<Approval, CliError> {
+fn read_question(reader: &Reader, id: ApprovalId) -> Result<Approval, CliError> {
     reader.approval(id).map_err(|error| match error {
         StoreError::Missing { .. } => CliError::user(error.to_string())
             .hint("`automaton approvals list --all` shows what was asked"),
@@ -128,9 +135,12 @@ fn list(context: &CommandContext, which: ApprovalFilter) -> Result<(), CliError>
 
 fn line(approval: &Approval, clock: &WallClock) -> String {
     let Approval { id, summary, reason, state, at, expires_at, .. } = approval;
-    let (what, why) = (short(&summary.text, 300), short(reason, 300));
-    let (by, state) = (phrases::author(summary.label), phrases::approval(*state));
-    let (asked, until) = (clock.told(*at), clock.told(*expires_at));
+    let what = short(&summary.text, 300);
+    let why = short(reason, 300);
+    let by = phrases::author(summary.label);
+    let state = phrases::approval(*state);
+    let asked = clock.with_age(*at);
+    let until = clock.with_age(*expires_at);
     format!(
         "{id}  {state}; asked {asked}, open until {until}\n  {what} (caused by {by})\n  Why: {why}"
     )
@@ -144,7 +154,8 @@ fn answer(
     let (home, _) = context.inhabited()?;
     let AnswerArgs { id: approval, signature } = args;
     let signature = signature.clone();
-    match reach(&home, &ControlRequest::Answer { approval: *approval, word, signature })?.0 {
+    match send_or_store(&home, &ControlRequest::Answer { approval: *approval, word, signature })?.0
+    {
         ControlResponse::Answered { summary } => {
             let done = match word {
                 ApprovalVerdict::Approve => "Approved",

@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use automaton_agent::snapshots::SNAPSHOTS_FOLDER;
 use automaton_sandbox::harden;
 use automaton_signer::PassphraseSource;
 use automaton_signer::keystore::Keystore;
@@ -24,7 +25,7 @@ use crate::ui::units::{many, size};
 /// Arguments of `backup`.
 #[derive(Debug, Args)]
 pub(crate) struct BackupArgs {
-    /// Where it goes
+    /// Destination
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     file: PathBuf,
     /// A file with the backup's passphrase, which only you can read [default: ask at the terminal]
@@ -74,14 +75,20 @@ pub(crate) fn make(context: &CommandContext, args: BackupArgs) -> Result<(), Cli
     if without_machines {
         say("left out: the disks of the machines that its dev cloud rents out");
     }
+    let without_snapshots = home.join(SNAPSHOTS_FOLDER).exists();
+    if without_snapshots {
+        say("left out: the snapshots of its workspace, as it was before some commands");
+    }
     let document = json!({
         "file": file, "automaton": request.manifest.name,
         "made_at": request.manifest.made_at.to_string(),
         "wallet": wallet, "folders": request.manifest.folders, "content": tally,
         "skipped": skipped, "without_machines": without_machines,
+        "without_snapshots": without_snapshots,
     });
     context.format.answer(&document, || {
-        let (files, bytes) = (many(tally.files, "file"), size(tally.bytes));
+        let files = many(tally.files, "file");
+        let bytes = size(tally.bytes);
         let name = plain(&request.manifest.name);
         format!(
             "{name} is in {}: {files}, {bytes}, read back and compared\n\

@@ -13,7 +13,7 @@ use automaton_store::{OutboxMessage, Reader, Speaker};
 
 use super::CommandContext;
 use super::messages::who;
-use super::send::{say, sent};
+use super::send::{deliver_message, sent};
 use crate::chat_session::{
     ChatInput, ChatSession, MessageOutcome, PendingMessage, StdinLines, hold,
 };
@@ -70,7 +70,7 @@ fn history(
     Ok(())
 }
 
-/// What somebody says, in lines of so many columns; all but the first are indented.
+/// Formats a speaker's text in lines of this width; all but the first are indented.
 pub(super) fn spoken(who: &str, text: &str, width: Option<usize>) -> String {
     wrapped(&plain(text), width, &format!("{who}: "), "  ")
 }
@@ -81,13 +81,13 @@ struct ChatTerminal<'a> {
     format: Format,
     screen: Viewport,
     name: &'a str,
-    /// Whether a person types.
+    /// True if a person types.
     typed: bool,
     /// The newest message, while an answer is waited for.
     open: Option<PendingMessage>,
-    /// Whether it was interrupted since the last message.
+    /// True if it was interrupted since the last message.
     interrupted: bool,
-    /// Whether the prompt stands in the line.
+    /// True if the prompt is on the line.
     prompted: bool,
     /// Messages that were sent, and that were not answered.
     counts: (u32, u32),
@@ -146,7 +146,7 @@ impl<'a> ChatTerminal<'a> {
                 }
                 ChatInput::Stop(_) | ChatInput::Gone | ChatInput::Quiet => {}
             }
-            self.look(&heard)?;
+            self.handle(&heard)?;
             if !matches!(heard, ChatInput::Event(_)) {
                 self.prompt()?;
             }
@@ -165,7 +165,7 @@ impl<'a> ChatTerminal<'a> {
     /// Sends a line. Whether nobody left meanwhile: one interrupt is for what the line
     /// begins, which may be under way before its delivery is confirmed.
     async fn send(&mut self, home: &Path, line: String) -> Result<bool, CliError> {
-        let mut delivery = Box::pin(say(home.to_owned(), line));
+        let mut delivery = Box::pin(deliver_message(home.to_owned(), line));
         let mut said = self.talk.signals.unless(&mut delivery).await?;
         let interrupted = matches!(said, Err(StopSignal::Interrupt));
         if interrupted {
@@ -204,7 +204,7 @@ impl<'a> ChatTerminal<'a> {
     }
 
     /// Tells what it said, and what became of the message that is open.
-    fn look(&mut self, heard: &ChatInput) -> Result<(), CliError> {
+    fn handle(&mut self, heard: &ChatInput) -> Result<(), CliError> {
         if self.talk.is_behind(heard)? {
             return Ok(());
         }
@@ -213,7 +213,7 @@ impl<'a> ChatTerminal<'a> {
             None => None,
         };
         for message in &self.talk.mail()? {
-            self.tell(message)?;
+            self.show_message(message)?;
         }
         if matches!(heard, ChatInput::Event(it) if matches!(it.event, Event::WakeEnded { .. })) {
             // What it does from now on can be interrupted again.
@@ -230,8 +230,8 @@ impl<'a> ChatTerminal<'a> {
         Ok(())
     }
 
-    /// What it says is not said twice: its last words may have been seen as they came.
-    fn tell(&mut self, message: &OutboxMessage) -> Result<(), CliError> {
+    /// Shows a message, unless its words were seen as they came.
+    fn show_message(&mut self, message: &OutboxMessage) -> Result<(), CliError> {
         if self.format == Format::Json {
             return ui::json(&serde_json::json!({
                 "id": message.id, "from": Speaker::Automaton, "text": message.body.text,

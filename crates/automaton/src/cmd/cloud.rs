@@ -34,7 +34,7 @@ use crate::role::{agent, gas};
 use crate::ui::text::{plain, short};
 use crate::ui::{self, Format};
 
-/// How long requests under way may take when it stops.
+/// Time that running requests may take after a stop.
 const STOP_WITHIN: Duration = Duration::from_secs(10);
 
 /// Arguments of `cloud`.
@@ -46,13 +46,13 @@ pub(crate) struct CloudArgs {
     /// The cloud's configuration file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, required = true)]
     config: Option<PathBuf>,
-    /// Where to listen, instead of what the configuration says; port 0 for any
+    /// Address to listen at, instead of the configuration's; port 0 for any
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<SocketAddr>,
-    /// Where its database is, instead of what the configuration says
+    /// Database, instead of the configuration's
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     data: Option<PathBuf>,
-    /// What it tells of what it does inside.
+    /// Diagnostics.
     #[command(flatten)]
     diagnostics: DiagnosticsArgs,
     /// Rehearse a crash at a point, on a folder of data made for that.
@@ -60,7 +60,7 @@ pub(crate) struct CloudArgs {
     fault: Option<String>,
 }
 
-/// What an operator does to a cloud, and a creator asks of it.
+/// Commands of an operator to a cloud, and questions of a creator.
 #[derive(Debug, Subcommand)]
 enum CloudCommand {
     /// Give a purchase or a charge back, once; the cloud may run meanwhile
@@ -68,7 +68,7 @@ enum CloudCommand {
         /// Its configuration
         #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
         config: PathBuf,
-        /// Where its database is, instead of what the configuration says
+        /// Database, instead of the configuration's
         #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
         data: Option<PathBuf>,
         /// Which: payment:NUMBER or posting:NUMBER, as the account's history names it
@@ -80,20 +80,20 @@ enum CloudCommand {
         /// Its configuration
         #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
         config: PathBuf,
-        /// Where its database is, instead of what the configuration says
+        /// Database, instead of the configuration's
         #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
         data: Option<PathBuf>,
     },
     /// Show what an automaton last reported of itself
     Status {
-        /// Whose [default: the automaton's of the home]
+        /// Address of the automaton [default: that of the home]
         address: Option<Address>,
     },
     /// Print the OpenAPI document of its routes
     Openapi,
 }
 
-/// What an automaton said last of itself, read with the account of the home.
+/// Shows the last status report of an automaton, read with the account of the home.
 fn status(context: &CommandContext, of: Option<Address>) -> Result<(), CliError> {
     let (home, file) = context.inhabited()?;
     let found = CloudKey::find(context, &home, &file)?;
@@ -103,11 +103,18 @@ fn status(context: &CommandContext, of: Option<Address>) -> Result<(), CliError>
     let reply = process::runtime()?.block_on(cloud.status(&found.key, address));
     let reply = reply.map_err(|error| found.explain(error.into()))?;
     context.format.answer(&reply, || {
-        let StatusReport { name, state, tier, credits_microcents, turns, at_ms, .. } = &reply.status;
+        let StatusReport {
+            name, state, tier, credits_microcents, turns, at_ms, started_at_ms, ..
+        } = &reply.status;
         let tier = tier.map_or("unknown", SurvivalTier::name);
         let credits = credits_microcents.map_or_else(|| "unknown".to_owned(), |c| c.to_string());
         let name = short(name, 64);
-        format!("{name} ({address}) is {state}, {turns} turns; credits {credits} ({tier}); as of {at_ms}")
+        let uptime = started_at_ms.map(|started| format!(", up for {}", at_ms.since(started)));
+        let uptime = uptime.unwrap_or_default();
+        format!(
+            "{name} ({address}) is {state}{uptime}, {turns} turns; credits {credits} ({tier}); \
+             as of {at_ms}"
+        )
     })
 }
 
@@ -190,7 +197,7 @@ fn list_unclaimed(context: &CommandContext, config: &CloudConfig) -> Result<(), 
         true => "all credits belong to wallets that have signed in".to_owned(),
         false => {
             let line = |it: &UnclaimedCredits| {
-                format!("{}  {} since {}", it.wallet, it.amount, clock.told(it.since))
+                format!("{}  {} since {}", it.wallet, it.amount, clock.with_age(it.since))
             };
             waiting.iter().map(line).collect::<Vec<_>>().join("\n")
         }
@@ -206,7 +213,8 @@ async fn serve(
 ) -> Result<(), CliError> {
     let (client, signer_ended) = gas::join(signer).await?;
     let cloud = CloudServer::start(config, deps, client).await?;
-    let (listen, url) = (cloud.address(), cloud.url());
+    let listen = cloud.address();
+    let url = cloud.url();
     match format {
         Format::Json => ui::json(&CloudInfo { listen, url })?,
         Format::Text => ui::line(&format!("the cloud listens on {url}"))?,

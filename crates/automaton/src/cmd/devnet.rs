@@ -17,7 +17,7 @@ use crate::process::runtime;
 use crate::role::agent;
 use crate::ui::{self, Format};
 
-/// What a client needs to know; with `--json` the first line.
+/// Properties for a client; with `--json` the first line.
 #[derive(Serialize)]
 struct DevnetInfo {
     url: String,
@@ -30,7 +30,8 @@ pub(crate) fn run(context: &CommandContext, args: DevnetArgs) -> Result<(), CliE
     args.diagnostics.start(&context.environment, "devnet")?;
     let signals = Signals::receive()?;
     let faults = agent::armed(args.fault.as_deref().zip(args.data.as_deref()))?;
-    let (clock, chain_id) = (Arc::new(SystemClock), args.chain_id);
+    let clock = Arc::new(SystemClock);
+    let chain_id = args.chain_id;
     let config = DevnetConfig { listen: args.listen, data: args.data, chain_id, clock, faults };
     runtime()?.block_on(async {
         let signals = StopSignals::watch(&signals)?;

@@ -18,9 +18,9 @@ use crate::remote_backend::RemoteStatus;
 use crate::services::PaymentBackend;
 use crate::ui;
 use crate::ui::table;
-use crate::ui::units::{known, price};
+use crate::ui::units::{or_unknown, price};
 
-/// What is known before a life begins, and what it may pay.
+/// Known facts before a start, and possible payments.
 #[derive(Debug, Serialize)]
 struct PaymentForecast {
     network: String,
@@ -28,19 +28,19 @@ struct PaymentForecast {
     cloud: String,
     wallet: String,
     usdc: Option<MicroUsdc>,
-    /// Whether there is an account with the cloud; else one is opened at the start.
+    /// True if there is an account with the cloud; else one is opened at the start.
     has_account: bool,
     credits_microcents: Option<Microcents>,
     model: String,
-    /// What one answer costs at most, where the cloud tells its prices.
+    /// Highest cost of one answer, if the cloud tells its prices.
     answer_max_microcents: Option<Microcents>,
-    /// What is bought when it starts.
+    /// Purchase at the start.
     buys_usd: u32,
     /// No ceiling of a day is above what there is, where that is known.
     thinking_per_day_microcents: Microcents,
     transfers_per_day_microcents: Microcents,
     requests_per_day_microcents: Microcents,
-    /// What could not be asked.
+    /// Questions without an answer for now.
     unknown: Vec<String>,
 }
 
@@ -88,7 +88,7 @@ fn forecast(
         has_account,
         credits_microcents: found.credits,
         model,
-        answer_max_microcents: found.model.as_ref().and_then(most),
+        answer_max_microcents: found.model.as_ref().and_then(answer_cost_max),
         buys_usd: if is_low && can { FIRST_PURCHASE_USD } else { 0 },
         thinking_per_day_microcents: within_balance(
             resolved.treasury_policy.inference_per_day(),
@@ -103,8 +103,8 @@ fn forecast(
     }
 }
 
-/// What an answer costs at most: a full window, and the longest answer.
-fn most(row: &ModelRow) -> Option<Microcents> {
+/// Returns the highest cost of an answer: a full window, and the longest answer.
+fn answer_cost_max(row: &ModelRow) -> Option<Microcents> {
     let ModelInfo { prices, context_tokens, max_output_tokens, .. } = catalogue::served(row);
     let answer = max_output_tokens.unwrap_or(context_tokens);
     let prompt = context_tokens.saturating_sub(answer);
@@ -119,16 +119,19 @@ fn in_words(forecast: &PaymentForecast, width: Option<usize>) -> String {
         usd => format!("${usd}.00 of credits, with {usd}.00 USDC"),
     };
     let credits = match forecast.has_account {
-        true => format!("with {} of credits", known(forecast.credits_microcents)),
+        true => format!("with {} of credits", or_unknown(forecast.credits_microcents)),
         false => "where an account will be opened".to_owned(),
     };
     let thinking = price(forecast.thinking_per_day_microcents);
     let mut rows = vec![
         ("network", format!("{network} (chain {chain_id})")),
-        ("wallet", format!("{wallet}, with {}", known(usdc.as_ref()))),
+        ("wallet", format!("{wallet}, with {}", or_unknown(usdc.as_ref()))),
         ("cloud", format!("{cloud}, {credits}")),
         ("model", forecast.model.clone()),
-        ("one answer", format!("{} at most", known(forecast.answer_max_microcents.map(price)))),
+        (
+            "one answer",
+            format!("{} at most", or_unknown(forecast.answer_max_microcents.map(price))),
+        ),
         ("at the start", bought),
         (
             "in a day",

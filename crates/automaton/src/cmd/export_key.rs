@@ -23,7 +23,7 @@ pub(crate) struct ExportKeyArgs {
     /// Print it even to a terminal, where it stays on the screen
     #[arg(long)]
     show: bool,
-    /// Who asks.
+    /// The passphrase.
     #[command(flatten)]
     passphrase: PassphraseArgs,
 }

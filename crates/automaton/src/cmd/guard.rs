@@ -14,15 +14,15 @@ use crate::error::CliError;
 
 /// Longest text that is read, in bytes.
 const TEXT_BYTES_MAX: usize = 1024 * 1024;
-/// What cleaning may make of it, in bytes: tokens are longer than what they stand for.
+/// Most bytes after cleaning: marks are longer than the text that they replace.
 const SHOWN_BYTES_MAX: usize = 8 * TEXT_BYTES_MAX;
 
-/// What a person may ask of the guard.
+/// Commands for the guard.
 #[derive(Debug, Subcommand)]
 pub(crate) enum GuardCommand {
     /// Check the text on standard input
     Scan {
-        /// Where the text came from, which decides what is done about it
+        /// Origin of the text, which decides the action
         #[arg(long, default_value = "peer", value_parser = sources())]
         source: TextSource,
     },
@@ -35,7 +35,7 @@ fn sources() -> impl TypedValueParser<Value = TextSource> {
         .try_map(move |name| of(name).ok_or("there is no such source"))
 }
 
-/// What is printed.
+/// Result of a scan.
 #[derive(Debug, Serialize)]
 struct GuardScanReport {
     verdict: &'static str,

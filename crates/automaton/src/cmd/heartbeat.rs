@@ -10,7 +10,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::CommandContext;
-use super::send::reach;
+use super::send::send_or_store;
 use crate::control::unexpected;
 use crate::error::CliError;
 use crate::ui::text::{plain, short};
@@ -21,9 +21,9 @@ use crate::ui::{self, Format, phrases, table};
 /// Characters of a note that are shown.
 const NOTE_CHARS_MAX: usize = 100;
 
-/// How often it is looked whether a run is over.
+/// Interval at which the end of a run is checked.
 const POLL: Duration = Duration::from_millis(100);
-/// How long a task that is due may wait for its turn.
+/// Time that a due task may wait for its turn.
 const PATIENCE: Span = Span::from_secs(10);
 
 /// Arguments of `heartbeat`.
@@ -34,12 +34,12 @@ pub(crate) struct HeartbeatArgs {
     command: Option<HeartbeatCommand>,
     /// The task [default: all, with their schedules]
     task: Option<String>,
-    /// How many of its last runs
+    /// Number of latest runs to show
     #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
     lines: u32,
 }
 
-/// What may be done with the heartbeat.
+/// Commands for the heartbeat.
 #[derive(Debug, Subcommand)]
 enum HeartbeatCommand {
     /// Run a task now and tell how it went; where nobody runs the automaton, at its next start
@@ -66,7 +66,7 @@ fn run_now(context: &CommandContext, task: &str) -> Result<(), CliError> {
         Ok::<_, CliError>(reader.schedule()?.into_iter().find(|row| row.task.name == task))
     };
     let before = row(&reader)?.map_or(0, |row| row.runs);
-    let running = match reach(&home, &ControlRequest::RunTask { task: task.to_owned() })? {
+    let running = match send_or_store(&home, &ControlRequest::RunTask { task: task.to_owned() })? {
         (ControlResponse::TaskDue, running) => running,
         (other, _) => return Err(unexpected(other)),
     };
@@ -106,7 +106,8 @@ fn list(context: &CommandContext) -> Result<(), CliError> {
     if context.format == Format::Json {
         return schedule.iter().try_for_each(ui::json);
     }
-    let (now, screen) = (SystemClock.now(), context.screen());
+    let now = SystemClock.now();
+    let screen = context.screen();
     let rows: Vec<[String; 4]> = schedule.iter().map(|row| summary(row, now)).collect();
     ui::line(&table::list(&rows, screen.width()))
 }
@@ -143,7 +144,8 @@ fn summary(row: &ScheduledTask, now: Timestamp) -> [String; 4] {
         format!("{} ({})", plain(&task.schedule.to_string()), phrases::origin(task.origin));
     let last = match (last_run_at, last_result) {
         (Some(at), Some(result)) => {
-            let (at, result) = (ago(*at, now), phrases::task(*result));
+            let at = ago(*at, now);
+            let result = phrases::task(*result);
             let failed = match row.failures {
                 0 => String::new(),
                 failures => format!(", {failures} of them failed"),

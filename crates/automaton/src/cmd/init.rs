@@ -37,13 +37,14 @@ pub(crate) fn run(
         |key| CliError::user(format!("automaton.json in {} names no `{key}`", home.display()));
     let name = file.name.as_ref().ok_or_else(|| needed("name"))?.as_str();
     let genesis = file.genesis_prompt.as_ref().ok_or_else(|| needed("genesisPrompt"))?.as_str();
-    draft.keep(&home)?;
+    draft.write_if_new(&home)?;
     home::create_missing_files(&home)?;
     let born = async |store: &Store| home::birth_or_load(store, &home, name, genesis).await;
     let (automaton, _) = with_store(&home, born)?;
     let created = draft.is_new();
     context.format.answer(&InitReport { home: &home, automaton, name, created }, || {
-        let (name, home) = (plain(name), home.display());
+        let name = plain(name);
+        let home = home.display();
         let verb = if created { "is made" } else { "lives already" };
         format!("{name} {verb} in {home} ({automaton})")
     })?;

@@ -15,7 +15,7 @@ use automaton_core::time::SystemClock;
 use automaton_sandbox::SystemBootClock;
 use automaton_signer::{
     CreatorAction, CreatorConnection, CreatorProof, PassphraseSource, SignerConnectionError,
-    SignerDeps, SignerHome, SignerStatus, SigningLimitsChange, ask_at_rest, message,
+    SignerDeps, SignerHome, SignerStatus, SigningLimitsChange, act_on_stopped_signer, message,
 };
 use automaton_store::Reader;
 use clap::{Args, Subcommand};
@@ -30,7 +30,7 @@ use crate::error::CliError;
 use crate::home::DATABASE;
 use crate::role::signer::home_of;
 
-/// What a person may ask of the ceilings.
+/// Commands for the ceilings.
 #[derive(Debug, Subcommand)]
 pub(crate) enum LimitsCommand {
     /// Show the limits, what was spent of them, and what may be paid for
@@ -45,7 +45,7 @@ pub(crate) enum LimitsCommand {
         /// Your signature of what `limits message` prints for the same limits
         #[arg(long, value_name = "HEX")]
         signature: Option<Bytes>,
-        /// Who asks.
+        /// The passphrase.
         #[command(flatten)]
         passphrase: PassphraseArgs,
     },
@@ -55,7 +55,7 @@ pub(crate) enum LimitsCommand {
     Creator {
         /// The address
         address: Address,
-        /// Who asks.
+        /// The passphrase.
         #[command(flatten)]
         passphrase: PassphraseArgs,
     },
@@ -63,7 +63,7 @@ pub(crate) enum LimitsCommand {
     Accept {
         /// The hash that `limits show` prints
         hash: B256,
-        /// Who asks.
+        /// The passphrase.
         #[command(flatten)]
         passphrase: PassphraseArgs,
     },
@@ -88,7 +88,7 @@ pub(crate) struct Ceilings {
     /// The most that all payments may ever be together
     #[arg(long, value_name = "USDC", value_parser = usdc)]
     lifetime: Option<MicroUsdc>,
-    /// How many payments there may ever be
+    /// Most payments ever
     #[arg(long, value_name = "N")]
     payments: Option<u64>,
 }
@@ -127,7 +127,8 @@ pub(crate) fn run(
         }
         LimitsCommand::Show(_) => (CreatorAction::Show {}, None),
         LimitsCommand::Message(to) => {
-            let SignerStatus { wallet, serial, .. } = tell(&signer, &CreatorAction::Show {}, None)?;
+            let SignerStatus { wallet, serial, .. } =
+                ask_signer(&signer, &CreatorAction::Show {}, None)?;
             let wallet = wallet.ok_or_else(|| {
                 CliError::user("the wallet was never unlocked, and its file names no address")
                     .hint("start the automaton once, or give the passphrase instead")
@@ -139,12 +140,16 @@ pub(crate) fn run(
         LimitsCommand::Set { to, signature, passphrase } => {
             let to = SigningLimitsChange::from(*to);
             let raises = || {
-                Ok::<_, CliError>(to.raises(tell(&signer, &CreatorAction::Show {}, None)?.limits))
+                Ok::<_, CliError>(
+                    to.raises(ask_signer(&signer, &CreatorAction::Show {}, None)?.limits),
+                )
             };
             let proof = match signature {
                 Some(signature) => Some(CreatorProof::Signature(signature.clone())),
                 None if !raises()? => None,
-                None if passphrase.place(context, &signer)?.is_some() => by_passphrase(passphrase)?,
+                None if passphrase.location(context, &signer)?.is_some() => {
+                    by_passphrase(passphrase)?
+                }
                 // silent-ok: without a terminal the signer says what it takes to raise.
                 None => PassphraseSource::Terminal.read().ok().map(CreatorProof::Passphrase),
             };
@@ -157,7 +162,7 @@ pub(crate) fn run(
             (CreatorAction::Accept(*hash), by_passphrase(passphrase)?)
         }
     };
-    let standing = LimitsReport { in_wallet, standing: tell(&signer, &ask, proof)? };
+    let standing = LimitsReport { in_wallet, standing: ask_signer(&signer, &ask, proof)? };
     context.format.answer(&standing, || describe(&standing))
 }
 
@@ -185,7 +190,7 @@ fn read_last_balance(home: &Path) -> Option<MicroUsdc> {
 ///
 /// # Errors
 /// When it refuses, or its home cannot be used.
-pub(super) fn tell(
+pub(super) fn ask_signer(
     home: &Path,
     ask: &CreatorAction,
     proof: Option<CreatorProof>,
@@ -201,7 +206,7 @@ pub(super) fn tell(
                 boot: Arc::new(SystemBootClock),
                 faults: Arc::new(NoFaults),
             };
-            Ok(ask_at_rest(&home, ask, proof.as_ref(), parts)?)
+            Ok(act_on_stopped_signer(&home, ask, proof.as_ref(), parts)?)
         }
         Err(error) => Err(error.into()),
     }
@@ -227,7 +232,8 @@ fn describe(report: &LimitsReport) -> String {
         row("In all", spent.ever, limits.lifetime),
     ]
     .join("\n");
-    let (made, most) = (spent.payments, limits.payments_max);
+    let made = spent.payments;
+    let most = limits.payments_max;
     let mut text = format!(
         "One payment: at most {one}\n{rows}, {made} of {most} payments made\nYour address: {creator}"
     );

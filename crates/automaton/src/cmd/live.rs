@@ -52,7 +52,7 @@ pub(crate) fn run(context: &CommandContext, args: RunArgs) -> Result<(), CliErro
         signals: &signals,
         has_stack: |home, _| stack::is_there(home),
     })?;
-    findings.tell();
+    findings.report();
     flags.only_model = findings.only_model.map(|model| model.to_string());
     home::make_private(&home)?;
     let _lock = lock.map_or_else(|| home::lock(&home), Ok)?;
@@ -67,11 +67,11 @@ pub(crate) fn run(context: &CommandContext, args: RunArgs) -> Result<(), CliErro
     }
     let again = "run".to_owned();
     let life = RunSpec { resolved, backend, args, ask: None, scratch: false, again, named: None };
-    runtime()?.block_on(live(context, life, None, &signals))
+    runtime()?.block_on(run_life(context, life, None, &signals))
 }
 
-/// Whose cloud and chain it lives from: others' where the configuration names them, else its
-/// own where it `has_stack`.
+/// Returns the cloud and chain: others' if the configuration names them, else its own if it
+/// `has_stack`.
 ///
 /// # Errors
 /// When there is no wallet that can pay, or the stack cannot be opened.
@@ -94,18 +94,18 @@ pub(super) fn backend(
     Ok(own.map(|stack| PaymentBackend::Own(Box::new(stack.letting_machines_reach(reach)))))
 }
 
-/// What a life is started with.
+/// Settings of a run.
 #[derive(Debug)]
 pub(crate) struct RunSpec {
     /// The configuration as it holds.
     pub(crate) resolved: ResolvedConfig,
-    /// What it lives from; without it thinking costs nothing.
+    /// Cloud and chain; without them thinking costs nothing.
     pub(crate) backend: Option<PaymentBackend>,
-    /// How far it goes.
+    /// Limits of the run.
     pub(crate) args: RunArgs,
     /// A first message of the creator.
     pub(crate) ask: Option<InitialMessage>,
-    /// Whether its home is thrown away at the end.
+    /// True if its home is deleted at the end.
     pub(crate) scratch: bool,
     /// The command that starts it again.
     pub(crate) again: String,
@@ -117,7 +117,7 @@ pub(crate) struct RunSpec {
 ///
 /// # Errors
 /// When the agent cannot live, or the story is not told.
-pub(crate) async fn live(
+pub(crate) async fn run_life(
     context: &CommandContext,
     life: RunSpec,
     telling: Option<StoryDriver>,
@@ -143,7 +143,7 @@ pub(crate) async fn live(
         None => None,
     };
     if let Some(metrics) = &metrics {
-        console.tell(Event::MetricsServed { url: metrics.url.clone() })?;
+        console.report(Event::MetricsServed { url: metrics.url.clone() })?;
     }
     check_remote(backend.as_ref(), &resolved, &args, &mut console).await?;
     let outlets = EventExporters::open(&resolved)?;
@@ -207,8 +207,10 @@ async fn check_remote(
         ],
     };
     for failure in missing {
-        let (kind, error, hint) = (failure.kind, failure.line(), failure.remedy);
-        console.tell(Event::ErrorReported { kind, error, hint })?;
+        let kind = failure.kind;
+        let error = failure.line();
+        let hint = failure.remedy;
+        console.report(Event::ErrorReported { kind, error, hint })?;
     }
     Ok(())
 }
@@ -223,11 +225,12 @@ fn leave(
 ) -> Result<(), CliError> {
     let screen = context.screen();
     let place = text::tilde(&workspace.display().to_string(), screen.user_home.as_deref());
-    let told = left.told((!scratch).then_some(place.as_str()));
+    let told = left.describe((!scratch).then_some(place.as_str()));
     let next = if scratch {
         Some("Its home is thrown away now; without --scratch it stays in ~/.automaton".to_owned())
     } else {
-        let (typed, here) = (std::env::args_os().next(), std::env::current_dir());
+        let typed = std::env::args_os().next();
+        let here = std::env::current_dir();
         // silent-ok: without them the program is called by its usual name, or its whole path.
         let program = workspace::program(typed.as_ref().map(Path::new), here.ok().as_deref());
         let home = context.home_flag.as_deref();
@@ -242,7 +245,8 @@ fn leave(
 /// Tells of keys that have no effect, and of a file that a newer program wrote.
 pub(crate) fn warn_of_config(home: &Path, file: &ConfigFile) {
     let path = home.join(FILE_NAME);
-    let (path, ours) = (path.display(), env!("CARGO_PKG_VERSION"));
+    let path = path.display();
+    let ours = env!("CARGO_PKG_VERSION");
     if !file.idle_keys.is_empty() {
         let keys = file.idle_keys.join(", ");
         ui::say(&format!("note: keys of {path} that have no effect: {keys}"));
@@ -253,7 +257,7 @@ pub(crate) fn warn_of_config(home: &Path, file: &ConfigFile) {
     }
 }
 
-/// Whether a version comes after another, by their numbers.
+/// Returns true if a version is higher than another, by their numbers.
 fn is_newer(version: &str, than: &str) -> bool {
     // silent-ok: what is no number comes before each that is one.
     let numbers =

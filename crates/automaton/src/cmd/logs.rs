@@ -16,13 +16,13 @@ use crate::log::{FILE_NAME, older};
 use crate::ui::pretty::{EventPrinter, ThoughtDisplay, TimeColumn};
 use crate::ui::{self, ColorMode, Format};
 
-/// How often a followed log is looked at.
+/// Interval at which a followed log is read.
 const POLL: Duration = Duration::from_millis(250);
 
 /// Arguments of `logs`.
 #[derive(Debug, Args)]
 pub(crate) struct LogsArgs {
-    /// How many of the last events
+    /// Number of latest events
     #[arg(short = 'n', long, value_name = "N", default_value_t = 50)]
     lines: usize,
     /// Go on with what happens from now on
@@ -37,7 +37,7 @@ pub(crate) struct LogsArgs {
 }
 
 impl LogsArgs {
-    /// Whether a line is wanted. What is no event of ours is not.
+    /// Returns true if a line is wanted. A line that is no event of ours is not.
     fn wants(&self, line: &str) -> bool {
         let fits = |name: &str| {
             let begins = |wanted: &String| {

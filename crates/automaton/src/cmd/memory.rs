@@ -14,15 +14,15 @@ use automaton_core::memory::{MemoryId, MemoryItem, MemoryQuery, MemoryTier};
 use automaton_core::time::{Clock, SystemClock};
 use automaton_core::trust::Label;
 use automaton_core::wire::control::{ControlRequest, ControlResponse, MemoryDraft};
-use automaton_memory::excerpt::excerpts;
 use automaton_memory::recall::{RecallOptions, rank};
 use automaton_memory::render;
+use automaton_memory::shown::{self, ShownMemory};
 use automaton_store::EmbeddingProgress;
 use clap::{Args, Subcommand, ValueHint};
 use serde_json::json;
 
 use super::CommandContext;
-use super::send::reach;
+use super::send::send_or_store;
 use crate::control::unexpected;
 use crate::error::CliError;
 use crate::process::runtime;
@@ -41,7 +41,7 @@ const PAGE: u32 = 500;
 /// Longest line of a file of memories, in bytes.
 const LINE_BYTES_MAX: usize = 64 * 1024;
 
-/// What a person may do with the memory.
+/// Commands for the memory.
 #[derive(Debug, Subcommand)]
 pub(crate) enum MemoryCommand {
     /// Look for what it remembers; without words the newest
@@ -76,7 +76,7 @@ pub(crate) struct MemorySearchArgs {
     /// Only this kind of memory: working, episodic, semantic, procedural, relationship
     #[arg(long, value_parser = tier)]
     tier: Option<MemoryTier>,
-    /// How many are shown
+    /// Number of items to show
     #[arg(short = 'n', long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=500))]
     lines: u32,
 }
@@ -123,13 +123,14 @@ fn search(context: &CommandContext, args: &MemorySearchArgs) -> Result<(), CliEr
     context.format.answer(&found, || match found.as_slice() {
         [] => "Nothing found".to_owned(),
         found => {
-            let line = |item: &MemoryItem| wrap::hanging(&plain(&render::line(item)), width);
-            excerpts(found.to_vec(), &matches).iter().map(line).collect::<Vec<_>>().join("\n")
+            let line = |it: &ShownMemory| wrap::hanging(&plain(&render::line(it)), width);
+            let shown = shown::show(found.to_vec(), &matches, &wanted);
+            shown.iter().map(line).collect::<Vec<_>>().join("\n")
         }
     })
 }
 
-/// How far there are vectors, and whether the model that makes them can be used.
+/// Shows the progress of vectors, and the state of the model that makes them.
 fn vectors(context: &CommandContext) -> Result<(), CliError> {
     let (home, file, reader) = context.record()?;
     let Some(embedder) = embedder(&home, file.embeddings.as_ref())? else {
@@ -179,7 +180,7 @@ fn forget(context: &CommandContext, id: MemoryId) -> Result<(), CliError> {
     if reader.memory(id)?.is_none() {
         return Err(missing(id));
     }
-    match reach(&home, &ControlRequest::Forget { memory: id })?.0 {
+    match send_or_store(&home, &ControlRequest::Forget { memory: id })?.0 {
         ControlResponse::Forgotten { was_there } => {
             let told = json!({ "memory": id, "was_there": was_there });
             context.format.answer(&told, || format!("forgotten: {id}"))
@@ -240,7 +241,7 @@ fn import(context: &CommandContext, file: &Path) -> Result<(), CliError> {
     }
     let mut imported = 0_u64;
     for draft in drafts {
-        match reach(&home, &ControlRequest::Remember { memory: Box::new(draft) })?.0 {
+        match send_or_store(&home, &ControlRequest::Remember { memory: Box::new(draft) })?.0 {
             ControlResponse::Remembered { .. } => imported += 1,
             other => return Err(unexpected(other)),
         }

@@ -10,7 +10,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::CommandContext;
-use super::send::reach;
+use super::send::send_or_store;
 use crate::control::unexpected;
 use crate::error::CliError;
 use crate::ui::text::{plain, short};
@@ -25,15 +25,15 @@ const SHOWN_CHARS_MAX: usize = 200;
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct MessagesArgs {
-    /// How many of the last messages
+    /// Number of latest messages
     #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
     lines: u32,
-    /// What to do with one
+    /// The command
     #[command(subcommand)]
     command: Option<MessagesCommand>,
 }
 
-/// What a person may do with a message.
+/// Commands for a message.
 #[derive(Debug, Subcommand)]
 pub(crate) enum MessagesCommand {
     /// Show the whole text of one, and what answered it
@@ -59,8 +59,10 @@ pub(crate) fn run(context: &CommandContext, args: &MessagesArgs) -> Result<(), C
 
 fn list(context: &CommandContext, lines: u32) -> Result<(), CliError> {
     let (.., reader) = context.record()?;
-    let (name, clock) = (reader.life()?.name, context.clock());
-    let (messages, width) = (reader.conversation(lines)?, context.screen().width());
+    let name = reader.life()?.name;
+    let clock = context.clock();
+    let messages = reader.conversation(lines)?;
+    let width = context.screen().width();
     if messages.is_empty() && context.format == Format::Text {
         return ui::line("No messages");
     }
@@ -76,9 +78,10 @@ fn list(context: &CommandContext, lines: u32) -> Result<(), CliError> {
 
 fn show(context: &CommandContext, id: MessageId) -> Result<(), CliError> {
     let (.., reader) = context.record()?;
-    let message = found(&reader, id)?;
+    let message = read_message(&reader, id)?;
     let answer = reader.answer_to(id)?.map(|answer| answer.id);
-    let (name, clock) = (reader.life()?.name, context.clock());
+    let name = reader.life()?.name;
+    let clock = context.clock();
     context.format.answer(&json!({ "message": message, "answer": answer }), || {
         let mut text = head(&name, &clock, &message);
         if let Some(file) = &message.file {
@@ -93,14 +96,14 @@ fn show(context: &CommandContext, id: MessageId) -> Result<(), CliError> {
 
 fn close(context: &CommandContext, id: MessageId) -> Result<(), CliError> {
     let (home, _, reader) = context.record()?;
-    let message = found(&reader, id)?;
+    let message = read_message(&reader, id)?;
     let Some(standing) = message.standing else {
         let what = format!("message {id} is one of the automaton's");
         return Err(
             CliError::user(what).hint("only your own messages are open until they are closed")
         );
     };
-    match reach(&home, &ControlRequest::Close { message: id })?.0 {
+    match send_or_store(&home, &ControlRequest::Close { message: id })?.0 {
         ControlResponse::Closed { was_open } => {
             context.format.answer(&json!({ "message": id, "was_open": was_open }), || {
                 if was_open {
@@ -114,7 +117,7 @@ fn close(context: &CommandContext, id: MessageId) -> Result<(), CliError> {
     }
 }
 
-fn found(reader: &Reader, id: MessageId) -> Result<ConversationMessage, CliError> {
+fn read_message(reader: &Reader, id: MessageId) -> Result<ConversationMessage, CliError> {
     reader.utterance(id)?.ok_or_else(|| {
         CliError::user(format!("there is no message {id}")).hint("`automaton messages` lists them")
     })
@@ -128,10 +131,10 @@ fn head(name: &str, clock: &WallClock, message: &ConversationMessage) -> String 
         (None, Some(to)) => format!(", in answer to {to}"),
         (None, None) => String::new(),
     };
-    format!("{id}  {}, {}{stands}", who(name, message.from), clock.told(*at))
+    format!("{id}  {}, {}{stands}", who(name, message.from), clock.with_age(*at))
 }
 
-/// Who says something.
+/// Returns the name of a speaker.
 pub(super) fn who(name: &str, speaker: Speaker) -> String {
     match speaker {
         Speaker::Creator => "you".to_owned(),

@@ -1,7 +1,8 @@
 //! The commands, one file each.
 //!
 //! A command gets what it needs as values and answers on stdout; what it fails
-//! with goes back to `main`. No command may ask a question.
+//! with goes back to `main`. No command may ask a question but a restore of the workspace, which
+//! then says what it would change.
 
 pub(crate) mod alerts;
 pub(crate) mod approvals;
@@ -42,6 +43,7 @@ pub(crate) mod turns;
 pub(crate) mod up;
 pub mod wallet;
 pub(crate) mod worklog;
+pub(crate) mod workspace;
 pub(crate) mod x402;
 
 use std::io;
@@ -67,16 +69,16 @@ use crate::ui::pretty::{EventPrinter, ThoughtDisplay, TimeColumn};
 use crate::ui::when::WallClock;
 use crate::ui::{ColorMode, Format, Viewport};
 
-/// What every command gets.
+/// Context of every command.
 #[derive(Debug)]
 pub struct CommandContext {
-    /// What the environment says.
+    /// Values of the environment.
     pub(crate) environment: Environment,
     /// `--home`.
     pub(crate) home_flag: Option<PathBuf>,
-    /// How it answers.
+    /// Output format.
     pub format: Format,
-    /// Whether times are shown in UTC.
+    /// True if times are shown in UTC.
     pub(crate) utc: bool,
 }
 
@@ -84,7 +86,8 @@ impl CommandContext {
     /// With what the command line and the environment say.
     #[must_use]
     pub fn new(globals: Globals) -> Self {
-        let (format, Globals { home: home_flag, utc, .. }) = (globals.format(), globals);
+        let format = globals.format();
+        let Globals { home: home_flag, utc, .. } = globals;
         Self { environment: Environment::read(), home_flag, format, utc }
     }
 
@@ -96,7 +99,7 @@ impl CommandContext {
         Scratch::new(self.environment.tmpdir.as_deref(), &id_generator())
     }
 
-    /// What writes events to stdout for a person, each with its time.
+    /// Returns a printer of events with times, to stdout.
     #[must_use]
     pub fn pretty(&self) -> EventPrinter<io::Stdout> {
         let paint = ColorMode::of_stdout(&self.environment);
@@ -112,12 +115,12 @@ impl CommandContext {
         resolve::home(self.home_flag.as_deref(), &self.environment)
     }
 
-    /// How times are shown to a person.
+    /// Returns the clock for people.
     pub(crate) fn clock(&self) -> WallClock {
         if self.utc { WallClock::utc() } else { WallClock::local(self.environment.tz.as_deref()) }
     }
 
-    /// What a person sees of stdout.
+    /// Returns the width and colours of stdout.
     pub(crate) fn screen(&self) -> Viewport {
         Viewport::of_stdout(&self.environment, self.clock())
     }
@@ -151,7 +154,8 @@ impl CommandContext {
         home: &Path,
         file: &ConfigFile,
     ) -> Result<ResolvedConfig, CliError> {
-        let (brain, remote) = (BrainFlags::default(), RemoteFlags::default());
+        let brain = BrainFlags::default();
+        let remote = RemoteFlags::default();
         resolve::resolve(home, file, &brain, &remote, &self.environment)
     }
 
@@ -225,6 +229,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, CliError> {
         CliCommand::Memory { command } => memory::run(&context, &command),
         CliCommand::Soul { command } => soul::run(&context, &command),
         CliCommand::Worklog => worklog::run(&context),
+        CliCommand::Workspace { command } => workspace::run(&context, &command),
         CliCommand::Wake { reason } => send::wake(&context, &reason),
         CliCommand::Stop => send::stop(&context),
         CliCommand::Cloud(args) => cloud::run(&context, &args),

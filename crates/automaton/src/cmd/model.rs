@@ -21,7 +21,7 @@ use serde_json::json;
 
 use super::CommandContext;
 use super::pull::{self, PullArgs};
-use super::send::reach;
+use super::send::send_or_store;
 use crate::args::LabArgs;
 use crate::config::file::{self, FILE_NAME};
 use crate::control::{self, ControlError, unexpected};
@@ -37,7 +37,7 @@ use crate::ui::{self, Format, table};
 /// The word for the model that the configuration names.
 const USUAL: &str = "usual";
 
-/// What a person may ask of the models.
+/// Commands for models.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ModelCommand {
     /// List the models that it may think with, and the rules by which one is chosen
@@ -64,7 +64,7 @@ pub(crate) enum ModelCommand {
 /// Arguments of `model spend`.
 #[derive(Debug, Args)]
 pub(crate) struct SpendArgs {
-    /// Of so many days, today included; days are those of UTC
+    /// Number of days, today included, in UTC
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=36_500))]
     days: u32,
 }
@@ -118,11 +118,12 @@ fn list(context: &CommandContext) -> Result<(), CliError> {
         Err(lost) => return Err(lost.into()),
     };
     let matrix = RoutingMatrix::built_in()?.with(&resolved.model_strategy.routing);
-    let local = LocalModels::of(&home)?;
+    let local = LocalModels::read(&home)?;
     if context.format == Format::Json {
         let LocalModels { here, catalogue } = &local;
         let here: Vec<_> = here.iter().map(|(entry, _)| entry).collect();
-        let (models, rules) = (models, matrix);
+        let models = models;
+        let rules = matrix;
         return ui::json(
             &json!({ "models": models, "rules": rules, "here": here, "catalogue": catalogue }),
         );
@@ -156,7 +157,7 @@ struct LocalModels {
 }
 
 impl LocalModels {
-    fn of(home: &Path) -> Result<Self, CliError> {
+    fn read(home: &Path) -> Result<Self, CliError> {
         let here = local_models::pulled(home)?;
         let mut catalogue = local_models::catalogue(home)?;
         catalogue.retain(|entry| here.iter().all(|(known, _)| known.name != entry.name));
@@ -187,7 +188,7 @@ impl LocalModels {
 
 /// Lists the models that could think on this machine, and says why there are no others.
 fn list_local(context: &CommandContext, home: &Path, why: &CliError) -> Result<(), CliError> {
-    let local = LocalModels::of(home)?;
+    let local = LocalModels::read(home)?;
     let LocalModels { here, catalogue } = &local;
     let models: Vec<_> = here.iter().map(|(entry, _)| entry).collect();
     context.format.answer(&json!({ "here": models, "catalogue": catalogue }), || {
@@ -246,7 +247,8 @@ fn in_words(turn: u64, choice: &ModelChoice) -> String {
         lines.push(format!("{} was chosen in the usual model's place.", plain(chosen.as_str())));
     }
     for ChoiceStep { model, seller, outcome, why } in steps {
-        let (model, seller) = (plain(model.as_str()), plain(seller));
+        let model = plain(model.as_str());
+        let seller = plain(seller);
         let became = match outcome {
             ChoiceOutcome::Answered => "answered",
             ChoiceOutcome::Failed => "was asked and did not answer",
@@ -298,7 +300,8 @@ fn spend_row(row: &ModelSpend) -> [String; 6] {
 fn choose(context: &CommandContext, model: &str) -> Result<(), CliError> {
     let (home, _) = context.inhabited()?;
     let model = Some(model).filter(|name| *name != USUAL).map(ModelId::from);
-    let (answer, running) = reach(&home, &ControlRequest::UseModel { model: model.clone() })?;
+    let (answer, running) =
+        send_or_store(&home, &ControlRequest::UseModel { model: model.clone() })?;
     let ControlResponse::ModelChosen { model } = answer else { return Err(unexpected(answer)) };
     let told = json!({ "model": model, "running": running });
     context.format.answer(&told, || {

@@ -23,7 +23,7 @@ use crate::error::CliError;
 use crate::local_models::hash_file;
 use crate::ui::say;
 
-/// What is done where a key lies in the environment and nobody named a brain.
+/// Result of an offer to use a key in the environment, if nobody named a brain.
 #[derive(Debug)]
 pub(super) enum OfferedBrain {
     /// There is no such key, or its owner does not want that.
@@ -59,7 +59,8 @@ pub(super) fn offer(
     };
     let variable = &found.provider.key_variable;
     let model = flags.brain_model.as_deref().unwrap_or(found.provider.model.as_str());
-    let (title, price) = (&found.provider.title, price(&catalogue::model(model)?));
+    let title = &found.provider.title;
+    let price = price(&catalogue::model(model)?);
     let others = accesses.iter().filter(|it| it.key.is_some() && it.url != found.url);
     let others: Vec<String> = others.map(|it| it.provider.name.clone()).collect();
     let told = match others.as_slice() {
@@ -79,15 +80,15 @@ pub(super) fn offer(
         ));
         return Ok(OfferedBrain::Unasked(found, others));
     }
-    if asked("Shall it think with that? [Y/n] ")? {
+    if confirm("Shall it think with that? [Y/n] ")? {
         return Ok(OfferedBrain::Accepted(found, others));
     }
     flags.brain = Some(BrainArg::Local);
     Ok(OfferedBrain::None)
 }
 
-/// Whether somebody at the terminal says yes, or nothing.
-pub(super) fn asked(question: &str) -> Result<bool, CliError> {
+/// Returns true if the person at the terminal answers yes, or presses Enter.
+pub(super) fn confirm(question: &str) -> Result<bool, CliError> {
     let failed = |error: io::Error| CliError::internal("cannot ask at the terminal", &error);
     io::stderr().write_all(question.as_bytes()).map_err(failed)?;
     let mut answer = String::new();
@@ -97,7 +98,7 @@ pub(super) fn asked(question: &str) -> Result<bool, CliError> {
     Ok(!answer.is_empty() && (said.is_empty() || said == "y" || said == "yes"))
 }
 
-/// What a model costs, as a person reads it.
+/// Formats the price of a model.
 fn price(info: &ModelInfo) -> String {
     let ModelPrices { input_per_million, cached_per_million, output_per_million, .. } = info.prices;
     format!(
@@ -127,7 +128,7 @@ pub(super) fn first_brain(
         (Some(BrainArg::Url(url)), _) => Ok(named(server(url.as_str(), None, flags)?)),
         (Some(BrainArg::Provider(name)), _) => {
             let known = providers::accesses(&ConfigFile::default(), environment)?;
-            let found = providers::named(&known, name)?;
+            let found = providers::access_by_name(&known, name)?;
             Ok(named(server(&found.url, Some(&found), flags)?))
         }
         (None, OfferedBrain::Accepted(found, others)) => Ok(Some(NewBrain {
@@ -156,7 +157,7 @@ pub(super) fn first_brain(
     }
 }
 
-/// Whether a cloud is named that sells inference.
+/// Returns true if a cloud is named that sells inference.
 const fn is_cloud(environment: &Environment) -> bool {
     environment.conway_api_key.is_some() || environment.conway_api_url.is_some()
 }

@@ -1,4 +1,4 @@
-//! Where a person says that the wallet's passphrase is.
+//! Flags for the place of the wallet's passphrase.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -12,7 +12,7 @@ use crate::error::CliError;
 use crate::role::signer::PassphraseLocation;
 use crate::stack::passphrase_file;
 
-/// Where the passphrase is.
+/// Place of the passphrase.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct PassphraseArgs {
     /// A file with the wallet's passphrase [default: the one that `up` made, else the terminal]
@@ -24,7 +24,7 @@ pub(crate) struct PassphraseArgs {
 }
 
 impl PassphraseArgs {
-    /// Whether a flag names a place.
+    /// Returns true if a flag names a place.
     pub(crate) const fn is_given(&self) -> bool {
         self.passphrase_file.is_some() || self.passphrase_credential.is_some()
     }
@@ -34,13 +34,14 @@ impl PassphraseArgs {
     ///
     /// # Errors
     /// When a credential is named where there are none.
-    pub(crate) fn place(
+    pub(crate) fn location(
         &self,
         context: &CommandContext,
         signer: &Path,
     ) -> Result<Option<PassphraseLocation>, CliError> {
         let file = self.passphrase_file.as_deref();
-        let named = named(file, self.passphrase_credential.as_deref(), &context.environment)?;
+        let named =
+            location_from_flags(file, self.passphrase_credential.as_deref(), &context.environment)?;
         Ok(named.or_else(|| passphrase_file(signer).map(PassphraseLocation::File)))
     }
 
@@ -50,7 +51,7 @@ impl PassphraseArgs {
     /// # Errors
     /// When the file cannot be read, or others could read it.
     pub(crate) fn check(&self, context: &CommandContext, signer: &Path) -> Result<(), CliError> {
-        let place = self.place(context, signer)?;
+        let place = self.location(context, signer)?;
         place.map_or(Ok(()), |place| Ok(PassphraseSource::from(place).read().map(drop)?))
     }
 
@@ -59,7 +60,7 @@ impl PassphraseArgs {
     /// # Errors
     /// When it cannot be read.
     pub(crate) fn read(&self, context: &CommandContext, signer: &Path) -> Result<Secret, CliError> {
-        let place = self.place(context, signer)?;
+        let place = self.location(context, signer)?;
         Ok(place.map_or(PassphraseSource::Terminal, Into::into).read()?)
     }
 }
@@ -68,7 +69,7 @@ impl PassphraseArgs {
 ///
 /// # Errors
 /// When a credential is named where there are none, or by no plain name.
-pub(crate) fn named(
+pub(crate) fn location_from_flags(
     file: Option<&Path>,
     credential: Option<&str>,
     environment: &Environment,
@@ -98,7 +99,7 @@ mod tests {
     fn a_credential_is_one_file_of_its_directory() {
         let folder = Some(PathBuf::from("/run/credentials/automaton.service"));
         let environment = Environment { credentials_directory: folder, ..Default::default() };
-        let place = |name| named(None, Some(name), &environment);
+        let place = |name| location_from_flags(None, Some(name), &environment);
         match place("passphrase").unwrap() {
             Some(PassphraseLocation::Credential(path)) => {
                 assert_eq!(path, Path::new("/run/credentials/automaton.service/passphrase"));
@@ -108,7 +109,8 @@ mod tests {
         for name in ["", ".", "..", "../other", "/etc/passwd", "a/b", "./.."] {
             assert!(place(name).unwrap_err().line().contains("is no name"), "{name}");
         }
-        let none = named(None, Some("passphrase"), &Environment::default()).unwrap_err();
+        let none =
+            location_from_flags(None, Some("passphrase"), &Environment::default()).unwrap_err();
         assert!(none.line().contains("CREDENTIALS_DIRECTORY is not set"), "{}", none.line());
     }
 }

@@ -1,4 +1,4 @@
-//! Where a command pays, or asks what is on the account: which cloud, on which chain.
+//! Cloud and chain that a command pays at, or asks about the account.
 //!
 //! Flags go before the environment, that before automaton.json, and a home whose cloud nobody
 //! names has its own dev stack, where there is one.
@@ -92,7 +92,7 @@ impl CloudNames {
     /// # Errors
     /// When nobody names one.
     pub(super) fn cloud(&self) -> Result<String, CliError> {
-        self.sources().named().map(|(url, _)| url.to_owned()).ok_or_else(no_cloud)
+        self.sources().address().map(|(url, _)| url.to_owned()).ok_or_else(no_cloud)
     }
 }
 
@@ -102,7 +102,7 @@ pub(super) struct FaucetNode {
     pub(super) rpc: String,
     /// The id of its chain.
     pub(super) chain_id: u64,
-    /// Whether it is the home's own.
+    /// True if it is the home's own.
     pub(super) own: bool,
 }
 
@@ -122,7 +122,7 @@ pub(super) struct PaymentPlace {
     pub(super) rpc: String,
     /// The chain.
     pub(super) network: PaymentNetwork,
-    /// Whether they are the home's own.
+    /// True if they are the home's own.
     own: bool,
 }
 
@@ -142,7 +142,7 @@ impl PaymentPlace {
         if !sources.has_chain()
             && let Some((chain, cloud)) = stack::addresses(home)?
         {
-            let network = args.network(PaymentNetwork::named(STACK_NETWORK, &file.networks)?);
+            let network = args.network(PaymentNetwork::by_name(STACK_NETWORK, &file.networks)?);
             return Ok(Self { cloud: Some(cloud), rpc: chain, network, own: true });
         }
         let network = match args.chain {
@@ -200,7 +200,7 @@ pub(super) struct CloudKey {
 }
 
 impl CloudKey {
-    /// What the environment, the configuration or the home has.
+    /// Finds them in the environment, the configuration or the home.
     ///
     /// # Errors
     /// When there is no account, or a file with a key cannot be read.

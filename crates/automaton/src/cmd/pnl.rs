@@ -24,7 +24,7 @@ const NAME_MAX: usize = 40;
 /// Arguments of `pnl`.
 #[derive(Debug, Args)]
 pub(crate) struct PnlArgs {
-    /// What the sums are for
+    /// Grouping of the sums
     #[arg(long, value_name = "WHAT", default_value = "category", value_parser = by())]
     by: PnlGrouping,
     /// Only so many days, today included; days are those of UTC [default: all]

@@ -1,5 +1,4 @@
-//! What is looked at before an automaton is started: all that can be known to be missing
-//! or wrong, so that it is told at once and mended at once.
+//! Checks before a start: all that can be known to be missing or wrong is reported together.
 //!
 //! It makes no file and starts no service. The model server alone is asked on the network: for its
 //! models, and where it does not list them for a short answer. What it lets pass may still fail
@@ -34,7 +33,7 @@ use crate::story_driver::StoryDriver;
 use crate::ui;
 use crate::ui::text::plain;
 
-/// What is to be started.
+/// Start that is checked.
 pub(crate) struct PreflightRequest<'a> {
     pub(crate) environment: &'a Environment,
     pub(crate) home: &'a Path,
@@ -44,24 +43,24 @@ pub(crate) struct PreflightRequest<'a> {
     pub(crate) run: &'a RunArgs,
     /// Signals that end the wait for a model server.
     pub(crate) signals: &'a Signals,
-    /// Whether it has a stack of its own to live from, with this brain, or will have one.
+    /// Returns true if it has a stack of its own with this brain, or will have one.
     pub(crate) has_stack: fn(&Path, &Brain) -> bool,
 }
 
-/// What was found that a start needs.
+/// Findings that a start needs.
 #[derive(Debug, Default)]
 pub(crate) struct PreflightFindings {
     /// The model to ask the server for, where nobody named one.
     pub(crate) only_model: Option<ModelId>,
     /// Tasks of heartbeat.yml that have no effect here.
     idle_tasks: Vec<String>,
-    /// What could not be asked now, and may pass.
+    /// Answer that is missing for now, and may come later.
     unknown: Option<CliError>,
 }
 
 impl PreflightFindings {
     /// Tells on stderr what has no effect, and what could not be asked.
-    pub(crate) fn tell(&self) {
+    pub(crate) fn report(&self) {
         if !self.idle_tasks.is_empty() {
             let tasks = self.idle_tasks.join(", ");
             ui::say(&format!("note: tasks of heartbeat.yml that have no effect here: {tasks}"));
@@ -89,6 +88,7 @@ pub(crate) fn check(wanted: PreflightRequest<'_>) -> Result<PreflightFindings, C
     let schedule = resolved.as_ref().map(|resolved| resolved.heartbeat.clone());
     let schedule = schedule.unwrap_or_else(|| home.join(home::HEARTBEAT));
     findings.idle_tasks = wrong.take(check_schedule(schedule)).unwrap_or_default();
+    wrong.take(home::check_links(home));
     wrong.take(home::check_constitution(home));
     wrong.take(home::check_record(home));
     wrong.take(operator::check(home));
@@ -221,7 +221,8 @@ mod tests {
         assert!(line.contains(named) && line.contains("there is none"), "{line}");
         let signer = SignerHome::make(&home_of(&home)).unwrap();
         let secret = Secret::new("a drawn secret".to_owned());
-        let own = keystore::create_under_drawn(&signer.keystore(), &secret, &SystemEntropy);
+        let own =
+            keystore::create_with_random_passphrase(&signer.keystore(), &secret, &SystemEntropy);
         let own = own.unwrap().to_string();
         let line = check_wallet(&home, named).unwrap_err().line();
         assert!(line.contains(named) && line.contains(&own), "{line}");

@@ -29,7 +29,8 @@ pub(crate) fn run(context: &CommandContext) -> Result<(), CliError> {
         true => stack::as_sold(&home, &resolved.brain, model)?,
         false => model,
     };
-    let (ids, embedder) = (id_generator(), embedder(&home, resolved.embeddings.as_ref())?);
+    let ids = id_generator();
+    let embedder = embedder(&home, resolved.embeddings.as_ref())?;
     let embedder = embedder.as_deref();
     let preview = automaton_agent::preview(&settings, &reader, &model, &ids, has_money, embedder);
     let preview = runtime.block_on(preview)?;
@@ -71,7 +72,9 @@ pub(crate) fn run(context: &CommandContext) -> Result<(), CliError> {
     let mut sum = 0_u32;
     for layer in &prompt.layers {
         sum = sum.saturating_add(layer.tokens);
-        let (name, tokens, cap) = (layer.name, layer.tokens, layer.cap_tokens);
+        let name = layer.name;
+        let tokens = layer.tokens;
+        let cap = layer.cap_tokens;
         ui::line(&format!("{name:<14} {tokens:>6} tokens of {cap}"))?;
     }
     let tools = prompt.tools_tokens;

@@ -15,7 +15,7 @@ use crate::error::CliError;
 use crate::http::{client, origin};
 use crate::process::{executable, runtime};
 use crate::role::signer::{self, SignerLaunchConfig, home_of};
-use crate::ui::units::known;
+use crate::ui::units::or_unknown;
 
 /// Signs in to a cloud, and keeps the key that it gives.
 pub(crate) fn run(context: &CommandContext, args: &ProvisionArgs) -> Result<(), CliError> {
@@ -29,7 +29,7 @@ pub(crate) fn run(context: &CommandContext, args: &ProvisionArgs) -> Result<(), 
     args.passphrase.check(context, &home_of(&home))?;
     let config = SignerLaunchConfig {
         home: home_of(&home),
-        passphrase: args.passphrase.place(context, &home_of(&home))?,
+        passphrase: args.passphrase.location(context, &home_of(&home))?,
         audiences: vec![(audience.domain, audience.uri, args.chain)],
         ..SignerLaunchConfig::default()
     };
@@ -44,8 +44,9 @@ pub(crate) fn run(context: &CommandContext, args: &ProvisionArgs) -> Result<(), 
         signer.child.wait_timeout(SIGNER_ENDS_WITHIN)?;
         Ok::<_, CliError>((address, account))
     })?;
-    account.keep(&home)?;
-    let (cloud, path) = (origin(url)?.to_string(), home.join(KEY_FILE));
+    account.write(&home)?;
+    let cloud = origin(url)?.to_string();
+    let path = home.join(KEY_FILE);
     context.format.answer(&json!({ "cloud": cloud, "address": address, "key": path }), || {
         format!("Wallet {address} has an account with {cloud}; its key is in {}", path.display())
     })
@@ -70,6 +71,6 @@ pub(crate) fn credits(context: &CommandContext) -> Result<(), CliError> {
     let cents = balance.cents();
     context.format.answer(&balance, || {
         let credits = cents.and_then(|cents| Microcents::from_cents(cents).ok());
-        format!("Balance: {} of credits with {url}", known(credits))
+        format!("Balance: {} of credits with {url}", or_unknown(credits))
     })
 }

@@ -11,12 +11,12 @@ use std::time::Duration;
 
 use automaton_core::error::ErrorClass;
 use automaton_net::{Deadlines, Header, HttpMethod, HttpRequest, HttpResponse, NetError, Url};
-use automaton_sandbox::fs::room;
+use automaton_sandbox::fs::disk_space;
 use clap::Args;
 use serde_json::json;
 
 use super::CommandContext;
-use super::new_brain::asked;
+use super::new_brain::confirm;
 use crate::config::values::FileHash;
 use crate::error::CliError;
 use crate::http;
@@ -32,16 +32,16 @@ const BYTES_MAX: u64 = 1 << 40;
 /// Room that is left on the disk for everything else, in bytes.
 const ROOM_LEFT: u64 = 256 << 20;
 
-/// How long a server may be silent.
+/// Longest silence of a server.
 const IDLE: Duration = Duration::from_secs(60);
 
-/// How long all of it may take.
+/// Time for the whole download.
 const TOTAL: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// How often a connection may break before it is given up.
+/// Number of broken connections before it fails.
 const BREAKS_MAX: u32 = 5;
 
-/// How many redirections are followed; each to an encrypted public address.
+/// Number of redirections that are followed; each leads to an encrypted public address.
 const REDIRECTIONS_MAX: u32 = 5;
 
 /// Arguments of `model pull`.
@@ -49,7 +49,7 @@ const REDIRECTIONS_MAX: u32 = 5;
 pub(crate) struct PullArgs {
     /// The name of a model of the catalogue, a URL, or the path of a file in GGUF format
     model: String,
-    /// What to call it [default: the name of its file]
+    /// Name of the model [default: the name of its file]
     #[arg(long)]
     name: Option<String>,
     /// SHA-256 of the file, in hexadecimal; another is refused
@@ -60,7 +60,7 @@ pub(crate) struct PullArgs {
     yes: bool,
 }
 
-/// Where a model is taken from.
+/// Source of a model.
 enum ModelSource {
     File(PathBuf),
     Server(Url),
@@ -99,7 +99,7 @@ pub(crate) fn run(context: &CommandContext, args: &PullArgs) -> Result<(), CliEr
         .map_err(|error| CliError::internal("the note of a model cannot be written", &error))?;
     fs::write(local_models::note_of(&home, &entry.name), note).map_err(unwritten)?;
     fs::rename(&part, &target).map_err(unwritten)?;
-    told(context, &entry, &target, "is here")
+    report(context, &entry, &target, "is here")
 }
 
 /// Which model it is, and from where.
@@ -163,7 +163,7 @@ fn present(context: &CommandContext, entry: &LocalModelEntry, file: &Path) -> Re
                 format!("give this one another name with --name, or delete {}", file.display());
             Err(CliError::user(what).hint(hint))
         }
-        _ => told(context, entry, file, "was here already"),
+        _ => report(context, entry, file, "was here already"),
     }
 }
 
@@ -189,17 +189,17 @@ fn consent(entry: &LocalModelEntry, from: &str, target: &Path, yes: bool) -> Res
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return Err(CliError::user("nobody is there to say yes").hint("say it with --yes"));
     }
-    match asked("Bring it here? [Y/n] ")? {
+    match confirm("Bring it here? [Y/n] ")? {
         true => Ok(()),
         false => Err(CliError::user("nothing was brought")),
     }
 }
 
-/// Whether the disk of a file has room for so many bytes more.
+/// Checks that the disk of a file has room for these bytes.
 fn has_room(file: &Path, bytes: Option<u64>) -> Result<(), CliError> {
     let folder = file.parent().unwrap_or(file);
     // silent-ok: where the system does not say, the write itself will.
-    match (bytes, room(folder)) {
+    match (bytes, disk_space(folder)) {
         (Some(bytes), Ok((left, _))) if left < bytes.saturating_add(ROOM_LEFT) => {
             let what = format!("{} has no room for it: {} are left", folder.display(), size(left));
             Err(CliError::user(what).hint("free some disk space"))
@@ -220,7 +220,7 @@ fn copy(from: &Path, part: &Path) -> Result<(), CliError> {
     copy.sync_all().map_err(failed)
 }
 
-/// Whether a file begins as a model does.
+/// Returns true if a file begins as a model does.
 fn is_model(file: &Path) -> io::Result<bool> {
     let mut begin = Vec::new();
     File::open(file)?.take(MAGIC.len() as u64).read_to_end(&mut begin)?;
@@ -328,7 +328,8 @@ async fn receive(
     has_room(part, whole.map(|whole| whole.saturating_sub(from)))?;
     file.set_len(from).map_err(failed)?;
     file.seek(SeekFrom::Start(from)).map_err(failed)?;
-    let (mut have, mut shown) = (from, u64::MAX);
+    let mut have = from;
+    let mut shown = u64::MAX;
     while let Some(chunk) = response.body.chunk().await.map_err(|error| {
         CliError::new(ErrorClass::Transient, "the connection broke").because(&error)
     })? {
@@ -375,8 +376,8 @@ fn bar(have: u64, whole: Option<u64>, percent: u64) {
 /// Compares what was brought with what was promised; what is something else is thrown away.
 fn verify(entry: &mut LocalModelEntry, part: &Path) -> Result<(), CliError> {
     let failed = |error: io::Error| unread(part, &error);
-    let (bytes, hash) =
-        (fs::metadata(part).map_err(failed)?.len(), hash_file(part).map_err(failed)?);
+    let bytes = fs::metadata(part).map_err(failed)?.len();
+    let hash = hash_file(part).map_err(failed)?;
     if !is_model(part).map_err(failed)? {
         fs::remove_file(part).map_err(failed)?;
         return Err(no_model("what the server gives"));
@@ -398,7 +399,7 @@ fn verify(entry: &mut LocalModelEntry, part: &Path) -> Result<(), CliError> {
     Ok(())
 }
 
-fn told(
+fn report(
     context: &CommandContext,
     entry: &LocalModelEntry,
     file: &Path,

@@ -34,13 +34,13 @@ use crate::process::{executable, runtime};
 use crate::role::agent;
 use crate::ui::{Format, fit, wrap};
 
-/// What is said of the network where `egress` names no host.
+/// Sentence for a sandbox without hosts in `egress`.
 const NO_WAY_OUT: &str =
     "Commands have no network but a loopback of their own: the key `egress` names no host.";
 /// The best shell that there is.
 const SHELL: &str = "command -v bash >/dev/null && exec bash -i; exec sh -i";
 
-/// What a person may ask of the sandbox.
+/// Commands for the sandbox.
 #[derive(Debug, Subcommand)]
 pub(crate) enum SandboxCommand {
     /// Show what protection this machine offers, and whether commands run
@@ -49,7 +49,7 @@ pub(crate) enum SandboxCommand {
     Shell,
     /// Run a command in the automaton's workspace, as its tool `exec` does
     Run {
-        /// How long it may run, in milliseconds
+        /// Timeout in milliseconds
         #[arg(long, value_name = "MS", default_value = "30000",
               value_parser = clap::value_parser!(u32).range(1..=600_000))]
         timeout: u32,
@@ -71,7 +71,7 @@ pub(crate) fn run(
     let workspace = context.home().ok().map(|home| home.join(WORKSPACE));
     let given = probe_with(&launcher, workspace.as_deref().filter(|it| it.exists()));
     match command {
-        SandboxCommand::Probe => tell(context, &given, &launcher.quick_start()),
+        SandboxCommand::Probe => report_probe(context, &given, &launcher.small_program_status()),
         SandboxCommand::Shell => {
             let (home, file) = context.inhabited()?;
             let egress = file.egress.gather(&home)?.open();
@@ -86,7 +86,7 @@ pub(crate) fn run(
             spec.network = egress.network();
             let mut running = launcher.launch(&plan(&spec, &given)?)?;
             let way = running.take_proxy();
-            told(context, &attended(way, &home, &egress, move || running.wait())?)
+            report_outcome(context, &attended(way, &home, &egress, move || running.wait())?)
         }
     }
 }
@@ -147,8 +147,8 @@ fn attended<T: Send + 'static>(
     })
 }
 
-/// What says that this is a machine of a cloud, or a container. It changes nothing: inside
-/// of one, commands need the sandbox no less.
+/// Returns a sign that this is a machine of a cloud, or a container. It changes nothing: commands
+/// need the sandbox there too.
 fn within(sandbox_id: Option<&str>, root: &Path) -> Option<String> {
     let named = sandbox_id.map(|id| format!("{CONWAY_SANDBOX_ID} is {}", id.escape_debug()));
     let signs = ["etc/conway/sandbox.json", ".dockerenv", "run/.containerenv"];
@@ -156,30 +156,30 @@ fn within(sandbox_id: Option<&str>, root: &Path) -> Option<String> {
     named.or_else(|| found().map(|sign| format!("there is /{sign}")))
 }
 
-/// What a feature comes to.
+/// Row of a feature.
 #[derive(Debug, Serialize)]
 struct FeatureRow {
     feature: &'static str,
-    /// Why it is missing; nothing when it is there.
+    /// Reason for which it is missing; `None` if it is there.
     missing: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
 struct SandboxReport {
     features: Vec<FeatureRow>,
-    /// How memory and processes are limited.
+    /// Limits of memory and processes.
     limits: String,
-    /// Why no command runs; nothing when they do.
+    /// Reason for which no command runs; `None` if commands run.
     refusal: Option<String>,
-    /// What says that this is a machine of a cloud or a container; nothing when nothing does.
+    /// Sign that this is a machine of a cloud or a container; `None` without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     within: Option<String>,
-    /// What commands of the home's automaton may reach; nothing where none lives.
+    /// Hosts that commands of the home's automaton may reach; `None` without an automaton.
     #[serde(skip_serializing_if = "Option::is_none")]
     egress: Option<Vec<String>>,
 }
 
-fn tell(
+fn report_probe(
     context: &CommandContext,
     given: &Probe,
     quick_start: &Feature,
@@ -249,7 +249,7 @@ fn tell(
     Ok(if runs { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// What became of a command.
+/// Result of a command.
 #[derive(Debug, Serialize)]
 struct RunReport {
     exit_code: i32,
@@ -260,10 +260,11 @@ struct RunReport {
     limits: String,
 }
 
-fn told(context: &CommandContext, outcome: &RunOutcome) -> Result<ExitCode, CliError> {
+fn report_outcome(context: &CommandContext, outcome: &RunOutcome) -> Result<ExitCode, CliError> {
     let RunOutcome { status, stdout, stderr, duration, enforcement } = outcome;
     let exit_code = status.code();
-    let (stdout, stderr) = (stdout.text_lossy(), stderr.text_lossy());
+    let stdout = stdout.text_lossy();
+    let stderr = stderr.text_lossy();
     match context.format {
         Format::Json => crate::ui::json(&RunReport {
             exit_code,
@@ -274,9 +275,11 @@ fn told(context: &CommandContext, outcome: &RunOutcome) -> Result<ExitCode, CliE
             limits: enforcement.to_string(),
         })?,
         Format::Text => {
-            let note = if status.is_by_itself() { String::new() } else { format!("{status}\n") };
+            let note =
+                if status.exited_by_itself() { String::new() } else { format!("{status}\n") };
             let written = |mut out: io::StdoutLock<'_>, mut err: io::StderrLock<'_>| {
-                let (told, told_err) = (fit(&out, stdout.as_bytes()), fit(&err, stderr.as_bytes()));
+                let told = fit(&out, stdout.as_bytes());
+                let told_err = fit(&err, stderr.as_bytes());
                 out.write_all(&told).and_then(|()| out.flush())?;
                 err.write_all(&told_err).and_then(|()| err.write_all(note.as_bytes()))
             };

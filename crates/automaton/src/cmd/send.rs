@@ -32,7 +32,7 @@ use tokio::task::spawn_blocking;
 use super::chat::spoken;
 use super::{CommandContext, id_generator, with_store};
 use crate::chat_session::{ChatSession, MessageOutcome, PendingMessage, hold};
-use crate::control::{self, ControlError, EventFeed, unexpected};
+use crate::control::{self, ANSWER_MAX, ControlError, EventFeed, unexpected};
 use crate::descriptor::StopSignals;
 use crate::error::CliError;
 use crate::home::{self, DATABASE};
@@ -40,12 +40,11 @@ use crate::ui::text::plain;
 use crate::ui::wrap::hanging;
 use crate::ui::{self, Format};
 
-/// How often an automaton is asked again that starts, or is being started
-/// again.
+/// Interval at which a starting automaton is asked again.
 const POLL: Duration = Duration::from_millis(100);
 /// Characters of the reason of a wake that are kept.
 const REASON_CHARS_MAX: usize = 500;
-/// How long it is asked in all.
+/// Time for which it is asked.
 const PATIENCE: Span = Span::from_secs(30);
 
 /// Arguments of `send`.
@@ -87,7 +86,8 @@ impl SendArgs {
 
 /// The message in a file.
 fn in_file(path: &Path) -> Result<String, CliError> {
-    let (name, mut bytes) = (path.display(), Vec::new());
+    let name = path.display();
+    let mut bytes = Vec::new();
     let most = CREATOR_MESSAGE_BYTES_MAX as u64 + 1;
     let read = if path == Path::new("-") {
         io::stdin().lock().take(most).read_to_end(&mut bytes)
@@ -118,7 +118,7 @@ pub(crate) fn run(context: &CommandContext, args: &SendArgs) -> Result<(), CliEr
     }
     let before = when_read(&home);
     let delivered = deliver(&home, &text, &new_key(&id_generator()))?;
-    let (next, file) = prospect(&home, delivered, &text, before);
+    let (next, file) = delivery_outlook(&home, delivered, &text, before);
     let DeliveryReceipt { message, running } = delivered;
     let told = json!({ "message": message, "running": running, "next": next, "file": file });
     context.format.answer(&told, || hanging(&stored(message, &next), context.screen().width()))
@@ -136,7 +136,7 @@ async fn wait(
         return Err(CliError::user("nothing was sent: you left before the automaton answered"));
     };
     let when = when_read(home);
-    let Ok(delivered) = signals.unless(say(home.to_owned(), text)).await? else {
+    let Ok(delivered) = signals.unless(deliver_message(home.to_owned(), text)).await? else {
         return Err(CliError::user("you left while the message was being sent")
             .hint("`automaton messages` shows whether it was stored"));
     };
@@ -182,7 +182,7 @@ async fn wait(
     }
 }
 
-/// What the sender is told of a message.
+/// Describes a stored message for its sender.
 fn stored(message: MessageId, next: &str) -> String {
     format!("Stored as message {message}: {next}.")
 }
@@ -199,7 +199,10 @@ fn unanswered(context: &CommandContext, message: MessageId, why: CliError) -> Re
 ///
 /// # Errors
 /// As [`deliver`].
-pub(crate) async fn say(home: PathBuf, text: String) -> Result<DeliveryReceipt, CliError> {
+pub(crate) async fn deliver_message(
+    home: PathBuf,
+    text: String,
+) -> Result<DeliveryReceipt, CliError> {
     let delivered = spawn_blocking(move || deliver(&home, &text, &new_key(&id_generator()))).await;
     delivered.map_err(|error| CliError::internal("the delivery broke down", &error))?
 }
@@ -215,9 +218,9 @@ pub(crate) fn sent(
     Ok(reader.utterance(message)?.map(|stored| PendingMessage { id: message, at: stored.at }))
 }
 
-/// What happens next with a message, in a sentence; and the file that holds it, where the
-/// model is shown its ends only.
-fn prospect(
+/// Returns the next step of a message, in a sentence, and the file that holds it if the model
+/// sees only its ends.
+fn delivery_outlook(
     home: &Path,
     delivered: DeliveryReceipt,
     text: &str,
@@ -247,8 +250,8 @@ fn prospect(
     (next, is_filed.then_some(file))
 }
 
-/// When the automaton of a home reads what is sent now, if somebody runs it. Looked at
-/// before it is sent, since that wakes it.
+/// Returns the time at which the automaton of a home reads a message that is sent now, if it
+/// runs. Read before sending, since that wakes it.
 fn when_read(home: &Path) -> &'static str {
     let found = Reader::open(&home.join(DATABASE)).and_then(|reader| {
         let life = reader.life()?;
@@ -256,10 +259,16 @@ fn when_read(home: &Path) -> &'static str {
         Ok((life.state, life.sleep, broke))
     });
     // silent-ok: of one that is being born there is nothing to read yet.
-    found.map_or("it reads it in its first turn", |(state, sleep, broke)| told(state, sleep, broke))
+    found.map_or("it reads it in its first turn", |(state, sleep, broke)| {
+        read_time_words(state, sleep, broke)
+    })
 }
 
-const fn told(state: AgentState, sleep: Option<SleepState>, broke: bool) -> &'static str {
+const fn read_time_words(
+    state: AgentState,
+    sleep: Option<SleepState>,
+    broke: bool,
+) -> &'static str {
     match (state, sleep) {
         _ if broke => {
             "it has too few credits to think, and reads it when it has more: `automaton fund` gives \
@@ -280,7 +289,7 @@ const fn told(state: AgentState, sleep: Option<SleepState>, broke: bool) -> &'st
 pub(crate) fn wake(context: &CommandContext, reason: &str) -> Result<(), CliError> {
     let (home, _) = context.inhabited()?;
     let reason = reason.chars().take(REASON_CHARS_MAX).collect();
-    match reach(&home, &ControlRequest::Wake { reason })?.0 {
+    match send_or_store(&home, &ControlRequest::Wake { reason })?.0 {
         ControlResponse::Woken => {
             context.format.answer(&json!({ "woken": true }), || "it will wake".to_owned())
         }
@@ -309,7 +318,7 @@ pub(crate) fn new_key(ids: &IdGenerator) -> String {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DeliveryReceipt {
     pub(crate) message: MessageId,
-    /// Whether somebody runs the automaton.
+    /// True if the automaton runs.
     pub(crate) running: bool,
 }
 
@@ -318,7 +327,8 @@ pub(crate) struct DeliveryReceipt {
 /// # Errors
 /// When it is refused, or cannot be stored.
 pub(crate) fn deliver(home: &Path, text: &str, key: &str) -> Result<DeliveryReceipt, CliError> {
-    match reach(home, &ControlRequest::Send { text: text.to_owned(), key: key.to_owned() })? {
+    match send_or_store(home, &ControlRequest::Send { text: text.to_owned(), key: key.to_owned() })?
+    {
         (ControlResponse::Sent { message }, running) => Ok(DeliveryReceipt { message, running }),
         (other, _) => Err(unexpected(other)),
     }
@@ -327,13 +337,25 @@ pub(crate) fn deliver(home: &Path, text: &str, key: &str) -> Result<DeliveryRece
 /// Has a command carried out by the running automaton, or stores it where none
 /// runs; and whether one runs. Tried until one of the two succeeds: an automaton that
 /// starts, or was just killed, has the lock and does not answer.
-pub(super) fn reach(
+pub(super) fn send_or_store(
     home: &Path,
     command: &ControlRequest,
 ) -> Result<(ControlResponse, bool), CliError> {
+    reach_within(home, command, ANSWER_MAX)
+}
+
+/// The same, for a command whose answer may take longer.
+///
+/// # Errors
+/// As [`reach`].
+pub(super) fn reach_within(
+    home: &Path,
+    command: &ControlRequest,
+    within: Duration,
+) -> Result<(ControlResponse, bool), CliError> {
     let begun = SystemClock.now();
     loop {
-        let silence = match control::ask(home, command) {
+        let silence = match control::ask_within(home, command, within) {
             Ok(answer) => return Ok((answer, true)),
             Err(silence) => silence,
         };
@@ -411,6 +433,9 @@ fn store_alone(
             automaton_agent::request_task(store, task).await?;
             Ok(ControlResponse::TaskDue)
         }
+        ControlRequest::TakeSnapshot | ControlRequest::RestoreWorkspace { .. } => {
+            super::workspace::work_alone(home, store, command).await
+        }
         ControlRequest::Stop
         | ControlRequest::Status
         | ControlRequest::Models
@@ -431,7 +456,7 @@ mod tests {
         let check = |state, reason: Option<StopReason>, broke, words: &str| {
             let sleep =
                 reason.map(|reason| SleepState { since: Timestamp::EPOCH, until: None, reason });
-            let told = told(state, sleep, broke);
+            let told = read_time_words(state, sleep, broke);
             assert!(told.contains(words), "{told}");
         };
         check(AgentState::Running, None, false, "awake");

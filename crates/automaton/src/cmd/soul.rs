@@ -15,7 +15,7 @@ use clap::Subcommand;
 use serde_json::json;
 
 use super::CommandContext;
-use super::send::reach;
+use super::send::send_or_store;
 use crate::config::file::ConfigFile;
 use crate::control::unexpected;
 use crate::error::CliError;
@@ -27,7 +27,7 @@ use crate::ui::wrap;
 /// The largest file that is read, in bytes.
 const BYTES_MAX: u64 = 256 << 10;
 
-/// What a person may ask of a soul.
+/// Commands for a soul.
 #[derive(Debug, Subcommand)]
 pub(crate) enum SoulCommand {
     /// Show all of it, as SOUL.md has it
@@ -38,7 +38,7 @@ pub(crate) enum SoulCommand {
     },
     /// List its versions, newest first, and check that nobody changed one
     History {
-        /// How many are shown
+        /// Number of versions to show
         #[arg(short = 'n', long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
         lines: u32,
     },
@@ -73,18 +73,19 @@ pub(crate) fn run(context: &CommandContext, command: &SoulCommand) -> Result<(),
         SoulCommand::History { lines } => history(context, &reader, *lines),
         SoulCommand::Diff { from, to } => diff(context, &reader, *from, *to),
         SoulCommand::Restore { number } => {
-            let wanted = whole(&reader, Some(*number))?.1;
+            let wanted = read_version(&reader, Some(*number))?.1;
             change(context, &home, &reader, wanted, format!("restored from version {number}"))
         }
         SoulCommand::Set { file } => {
-            let (given, shown) = (read(file)?, file.display());
+            let given = read(file)?;
+            let shown = file.display();
             change(context, &home, &reader, given, format!("set by its creator from {shown}"))
         }
     }
 }
 
 /// A version with all of it, the newest where none is named.
-fn whole(reader: &Reader, version: Option<u32>) -> Result<(SoulVersion, Soul), CliError> {
+fn read_version(reader: &Reader, version: Option<u32>) -> Result<(SoulVersion, Soul), CliError> {
     let found = version.map_or_else(|| reader.soul(), |version| reader.soul_version(version))?;
     let lacks =
         |what: String| CliError::user(what).hint("`automaton soul history` lists its versions");
@@ -104,14 +105,15 @@ fn show(
     reader: &Reader,
     version: Option<u32>,
 ) -> Result<(), CliError> {
-    let (found, soul) = whole(reader, version)?;
+    let (found, soul) = read_version(reader, version)?;
     let life = reader.life()?;
     let far = alignment(&soul.core_purpose, &soul.anchor);
     let last = reader.last_reflection()?;
     let told = json!({ "version": found, "soul": soul, "alignment": far.to_string(),
         "suggestion": last.as_ref().map(|last| &last.suggestion) });
     context.format.answer(&told, || {
-        let (of, reflected) = ((found.version, found.at), last.map(|last| last.at));
+        let of = (found.version, found.at);
+        let reflected = last.map(|last| last.at);
         let wallet = wallet_of(home).map(|address| address.to_string());
         let who = (wallet.as_deref(), file.creator_address.as_deref(), reflected);
         plain(soul_file(&life, of, &soul, who).trim_end())
@@ -150,7 +152,8 @@ fn diff(
     from: u32,
     to: Option<u32>,
 ) -> Result<(), CliError> {
-    let (before, after) = (whole(reader, Some(from))?.1, whole(reader, to)?.1);
+    let before = read_version(reader, Some(from))?.1;
+    let after = read_version(reader, to)?.1;
     let found = differences(&before, &after);
     let rows: Vec<_> = found
         .iter()
@@ -189,14 +192,14 @@ fn change(
     wanted: Soul,
     reason: String,
 ) -> Result<(), CliError> {
-    let (now, soul) = whole(reader, None)?;
+    let (now, soul) = read_version(reader, None)?;
     let genesis = if wanted.genesis.is_empty() { soul.genesis } else { wanted.genesis };
     let wanted = Soul { genesis, anchor: soul.anchor, ..wanted };
     let guard = Guard::new()?;
     soul::check(&wanted, &guard, &[])
         .map_err(|fault| CliError::user(fault.to_string()).hint("nothing was changed"))?;
     let request = ControlRequest::ChangeSoul { from: now.version, soul: Box::new(wanted), reason };
-    match reach(home, &request)?.0 {
+    match send_or_store(home, &request)?.0 {
         ControlResponse::SoulChanged { version } => {
             let told = json!({ "version": version });
             context.format.answer(&told, || format!("its soul is version {version} now"))

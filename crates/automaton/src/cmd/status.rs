@@ -8,6 +8,7 @@ use automaton_core::id::{AutomatonId, RemoteMachineId};
 use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_core::pnl::PnlGrouping;
 use automaton_core::record::SleepState;
+use automaton_core::snapshot::SnapshotRecord;
 use automaton_core::state::AgentState;
 use automaton_core::tier::SurvivalTier;
 use automaton_core::time::{Clock, Span, SystemClock, Timestamp};
@@ -19,6 +20,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::CommandContext;
+use super::workspace::snapshots_of;
 use crate::control;
 use crate::error::CliError;
 use crate::home::DATABASE;
@@ -34,7 +36,7 @@ use crate::ui::{Viewport, phrases};
 /// Alerts among which those that hold are looked for: each rule has at most one.
 const ALERTS: u32 = 32;
 
-/// What is said of commands where none can run.
+/// Sentence for a machine that cannot run commands.
 const NO_COMMANDS: &str = "no command can run here";
 
 /// Everything that `status` says.
@@ -63,12 +65,14 @@ struct Status {
     inbox: InboxCounts,
     wakes_pending: usize,
     spent: String,
-    /// What others paid it.
+    /// Revenue.
     earned: String,
     /// Paid requests to its ports.
     sold: Vec<SoldStatus>,
     /// Ports that are open to everybody while it runs.
     published: Vec<PublishedStatus>,
+    /// The newest snapshot of its workspace; `null` without one.
+    snapshot: Option<SnapshotRecord>,
     record: RecordStatus,
     version: &'static str,
 }
@@ -100,8 +104,8 @@ struct RecordStatus {
     chain_problem: Option<String>,
 }
 
-/// How it is off, by what was last read; what was never read is `null`, and
-/// so is how long it is broke, when it is not, and since when it lives cheaply by choice.
+/// Means, by the latest readings. `null` for a balance that was never read, for the time of being
+/// broke if it is not, and for the start of the low-compute mode if it was not chosen.
 #[derive(Serialize)]
 struct FinancialStatus {
     tier: Option<SurvivalTier>,
@@ -114,7 +118,7 @@ struct FinancialStatus {
 }
 
 impl FinancialStatus {
-    fn of(vitals: &Vitals, now: Timestamp) -> Self {
+    fn from_vitals(vitals: &Vitals, now: Timestamp) -> Self {
         let Vitals { credits, usdc, read_at, broke_for, thrift, .. } = *vitals;
         Self {
             tier: vitals.tier(),
@@ -132,7 +136,7 @@ impl FinancialStatus {
 #[derive(Serialize)]
 struct NextTask {
     task: String,
-    /// Of a run that failed it may be the next try.
+    /// Time; after a failed run it may be the retry.
     at: Timestamp,
 }
 
@@ -192,7 +196,7 @@ pub(crate) fn run(context: &CommandContext) -> Result<(), CliError> {
             .hibernation()?
             .map(|now| format!("since {}: {}", now.since, now.reason)),
         running,
-        means: FinancialStatus::of(&reader.vitals()?, SystemClock.now()),
+        means: FinancialStatus::from_vitals(&reader.vitals()?, SystemClock.now()),
         next_heartbeat: next_task(&reader)?,
         alerts: reader.alerts(ALERTS)?.into_iter().filter(Alert::is_active).collect(),
         brain,
@@ -203,6 +207,8 @@ pub(crate) fn run(context: &CommandContext) -> Result<(), CliError> {
         earned: total.revenue.to_string(),
         sold: read_sales(&reader)?,
         published: read_published(&reader)?,
+        // silent-ok: `automaton workspace snapshots` says what is wrong with them.
+        snapshot: snapshots_of(&home).newest().ok().flatten(),
         record: RecordStatus {
             bytes: reader.db_bytes()?,
             chain_links: chain.links,
@@ -231,7 +237,7 @@ fn read_published(reader: &Reader) -> Result<Vec<PublishedStatus>, CliError> {
     Ok(published.collect())
 }
 
-/// What would hold the limits of commands, were the automaton running.
+/// Returns the limits that commands would have if the automaton ran.
 fn limits_here() -> Result<String, CliError> {
     let probe = probe(&Launcher::new(executable()?));
     Ok(match agent::check_sandbox(&probe) {
@@ -241,7 +247,8 @@ fn limits_here() -> Result<String, CliError> {
 }
 
 fn in_words(status: &Status, screen: &Viewport) -> String {
-    let (clock, now) = (&screen.when, SystemClock.now());
+    let clock = &screen.when;
+    let now = SystemClock.now();
     let running = status.running.as_ref().map_or_else(
         || "no".to_owned(),
         |live| format!("for {} (process {})", span(Span::from_millis(live.uptime_ms)), live.pid),
@@ -289,9 +296,10 @@ fn in_words(status: &Status, screen: &Viewport) -> String {
         ),
         ("Tools", tools),
         ("Commands", plain(&commands)),
+        ("Snapshot", snapshot_in_words(status, now)),
         ("Home", tilde(&status.home, screen.user_home.as_deref())),
         ("Record", format!("{record}, {}", size(status.record.bytes))),
-        ("First start", clock.told(status.born_at)),
+        ("First start", clock.with_age(status.born_at)),
         ("Id", status.automaton.to_string()),
         ("Version", status.version.to_owned()),
     ];
@@ -307,6 +315,18 @@ fn earned_in_words(status: &Status, now: Timestamp) -> String {
         text.push_str(&format!("; {requests} to port {port} for {amount}, the last {last}"));
     }
     text
+}
+
+fn snapshot_in_words(status: &Status, now: Timestamp) -> String {
+    let Some(newest) = &status.snapshot else {
+        return "none of its workspace yet".to_owned();
+    };
+    let left = match newest.is_complete() {
+        true => "",
+        false => "; some files are left out: see `automaton workspace snapshots`",
+    };
+    let (files, taken) = (many(newest.files, "file"), ago(newest.at, now));
+    format!("{files}, {}, taken {taken}{left}", size(newest.bytes))
 }
 
 fn published_in_words(status: &Status) -> String {

@@ -7,8 +7,8 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use automaton_agent::APPROVED_MODEL;
 use automaton_agent::prompt::{PromptLayerRecord, PromptRecord, recorded_prompt};
+use automaton_agent::{APPROVED_MODEL, ToolSet};
 use automaton_core::id::TurnId;
 use automaton_core::money::MicroUsdc;
 use automaton_core::payment::Rail;
@@ -65,7 +65,8 @@ pub(crate) fn run(context: &CommandContext, args: &TurnArgs) -> Result<(), CliEr
     let dossier = reader.turn_details(reference)?.ok_or_else(|| {
         CliError::user(format!("there is no turn {which}")).hint("`automaton turns` lists them")
     })?;
-    let mut prompt = recorded_prompt(&reader, &dossier.turn, &Arc::new(Guard::new()?))?;
+    let tools = Arc::new(ToolSet::built_in()?);
+    let mut prompt = recorded_prompt(&reader, &dossier.turn, &Arc::new(Guard::new()?), &tools)?;
     if context.format == Format::Json && !args.prompt {
         prompt.iter_mut().flat_map(|sent| &mut sent.layers).for_each(PromptLayerRecord::drop_text);
     }
@@ -89,12 +90,13 @@ fn in_full(
         add(&mut text, format_args!("\nWoken at {}: {}", clock.at(*at), words::cause(cause)));
     }
     for TurnInput { said: input, .. } in &turn.inputs {
-        let (by, source) = (phrases::author(input.label), plain(input.source.as_str()));
+        let by = phrases::author(input.label);
+        let source = plain(input.source.as_str());
         add(&mut text, format_args!("\n\nIt answered this, by {by} ({source}):\n"));
         text.push_str(&indented(&input.text, "  "));
     }
     match prompt {
-        Some(sent) => asked(&mut text, sent, args, clock),
+        Some(sent) => write_prompt(&mut text, sent, args, clock),
         None => text.push_str("\n\nThe prompt that it was asked with is not on record"),
     }
     if !turn.thought.trim().is_empty() {
@@ -113,7 +115,7 @@ fn in_full(
 fn head(turn: &TurnRecord, clock: &WallClock) -> String {
     let TurnRecord { seq, id, status, opened_at, session, .. } = turn;
     let mut text = format!("Turn {seq}: {}", phrases::turn(*status));
-    add(&mut text, format_args!(", begun {}", clock.told(*opened_at)));
+    add(&mut text, format_args!(", begun {}", clock.with_age(*opened_at)));
     if let Some(committed) = turn.committed_at {
         add(&mut text, format_args!(", took {}", span(committed.since(*opened_at))));
     }
@@ -121,12 +123,13 @@ fn head(turn: &TurnRecord, clock: &WallClock) -> String {
     text
 }
 
-/// What the model was asked with.
-fn asked(text: &mut String, sent: &PromptRecord, args: &TurnArgs, clock: &WallClock) {
+/// Writes the prompt of a turn.
+fn write_prompt(text: &mut String, sent: &PromptRecord, args: &TurnArgs, clock: &WallClock) {
     let PromptRecord { at, layers, window_tokens, answer_tokens, history_from } = sent;
     let at = clock.at(*at);
     add(text, format_args!("\n\nIt was asked at {at} with (tokens are estimated):\n"));
-    let (mut chars, mut tokens) = (0_u32, 0_u32);
+    let mut chars = 0_u32;
+    let mut tokens = 0_u32;
     for layer in layers {
         (chars, tokens) = (chars.saturating_add(layer.chars), tokens.saturating_add(layer.tokens));
         line(text, &layer.name, layer.chars, layer.tokens);
@@ -138,7 +141,8 @@ fn asked(text: &mut String, sent: &PromptRecord, args: &TurnArgs, clock: &WallCl
         text.push('\n');
     }
     line(text, "together", chars, tokens);
-    let (window, answer) = (number(*window_tokens), number(*answer_tokens));
+    let window = number(*window_tokens);
+    let answer = number(*answer_tokens);
     add(text, format_args!(" of {window}, and {answer} for the answer"));
     let shown = layers.iter().filter(|layer| args.prompt && layer.chars > 0);
     for PromptLayerRecord { name, text: body, .. } in shown {
@@ -172,12 +176,15 @@ fn called(
     if let Some(DecisionRecord { decision, .. }) = decision {
         let NewDecision { outcome, code, reason, risk, rules_evaluated, rules_triggered, under } =
             decision;
-        let (verdict, reason) = (capital(phrases::verdict(*outcome)), plain(reason));
+        let verdict = capital(phrases::verdict(*outcome));
+        let reason = plain(reason);
         let risk = risk.name();
         add(text, format_args!("\n  {verdict}: {reason} (code {code}, risk: {risk})"));
         let DecisionContext { input, heard, authority, approval, latency_ms } = under;
-        let (input, heard) = (phrases::author(*input), phrases::author(*heard));
-        let (authority, took) = (phrases::authority(*authority), span(latency_ms.span()));
+        let input = phrases::author(*input);
+        let heard = phrases::author(*heard);
+        let authority = phrases::authority(*authority);
+        let took = span(latency_ms.span());
         let told = format_args!(
             "\n  It answers {input} and has read texts by {heard}, so it acts for {authority}; \
              judged in {took}"
@@ -204,7 +211,7 @@ fn list(names: &[String]) -> String {
     if names.is_empty() { "none".to_owned() } else { plain(&names.join(", ")) }
 }
 
-/// What the model used, what was paid, and what was booked for it.
+/// Writes the usage of the model, the payments, and the bookings.
 fn money(text: &mut String, dossier: &TurnDetails) {
     for payment in &dossier.payments {
         let PaymentDetails { id, purpose, rail, units, worth, payee, state, .. } = payment;
@@ -213,7 +220,8 @@ fn money(text: &mut String, dossier: &TurnDetails) {
             Rail::Usdc => MicroUsdc::new(*units).to_string(),
             Rail::Credits => format!("{worth} of credits"),
         };
-        let (purpose, state) = (phrases::purpose(*purpose), phrases::payment(*state));
+        let purpose = phrases::purpose(*purpose);
+        let state = phrases::payment(*state);
         add(text, format_args!("\n\nPayment {id} for {purpose}: {amount} to {payee}, {state}"));
         for detail in [Some(note), transaction.as_ref(), reason.as_ref()].into_iter().flatten() {
             add(text, format_args!("\n  {}", plain(detail)));
@@ -239,11 +247,14 @@ fn money(text: &mut String, dossier: &TurnDetails) {
                 usage.cost
             ),
         );
+        if let Some(word) = &usage.unknown_end {
+            add(text, format_args!("; {}", phrases::unknown_end(word)));
+        }
     }
     book(text, dossier);
 }
 
-/// What was booked for a turn.
+/// Writes the bookings of a turn.
 fn book(text: &mut String, dossier: &TurnDetails) {
     for booked in &dossier.booked {
         let category = phrases::category(booked.category.name());

@@ -9,7 +9,7 @@ use automaton_sandbox::process::Signals;
 use automaton_script::story::Story;
 use automaton_store::{Store, StoreError};
 
-use super::live::{RunSpec, backend, live, warn_of_config};
+use super::live::{RunSpec, backend, run_life, warn_of_config};
 use super::new_brain;
 use super::preflight::{self, PreflightRequest};
 use super::{CommandContext, dry_run, id_generator, with_store};
@@ -39,7 +39,8 @@ pub(crate) fn run(context: &CommandContext, mut args: UpArgs) -> Result<(), CliE
     let environment = &context.environment;
     args.flags.find_files(&home);
     let offered = new_brain::offer(&home, &mut args.flags, &args.run, environment)?;
-    let (name, genesis) = (args.name.as_ref(), args.genesis.as_ref());
+    let name = args.name.as_ref();
+    let genesis = args.genesis.as_ref();
     let findings = preflight::check(PreflightRequest {
         environment: &context.environment,
         home: &home,
@@ -52,7 +53,7 @@ pub(crate) fn run(context: &CommandContext, mut args: UpArgs) -> Result<(), CliE
     if args.run.dry_run {
         return dry_run(context, &home, &args);
     }
-    findings.tell();
+    findings.report();
     args.flags.only_model = findings.only_model.map(|model| model.to_string());
     home::make_private(&home)?;
     let _lock = lock.map_or_else(|| home::lock(&home), Ok)?;
@@ -77,17 +78,19 @@ pub(crate) fn run(context: &CommandContext, mut args: UpArgs) -> Result<(), CliE
             Some(telling) => telling.resolve(&home, &draft.file, environment)?,
             None => resolve::resolve(&home, &draft.file, &args.flags, remote, environment)?,
         };
-        draft.keep(&home)?;
+        draft.write_if_new(&home)?;
         let may_name = !draft.is_new() && !args.scratch && telling.is_none();
-        let named = may_name.then(|| NamedBrain::of(&home, &draft.file, &args.flags, &resolved));
+        let named =
+            may_name.then(|| NamedBrain::from_flags(&home, &draft.file, &args.flags, &resolved));
         let named = named.transpose()?.flatten();
         let flags = brain_flags(args.flags.brain.as_ref(), &resolved.brain);
         let is_enough = named.is_none() && is_complete(&home, &draft.file, environment);
         let again = if is_enough { "run".to_owned() } else { format!("up {flags}") };
         let backend = backend(context, &resolved, &args.run, resolved.brain.can_be_sold())?;
-        let (scratch, args) = (args.scratch, args.run);
+        let scratch = args.scratch;
+        let args = args.run;
         let life = RunSpec { resolved, backend, args, ask, scratch, again, named };
-        live(context, life, telling, &signals).await
+        run_life(context, life, telling, &signals).await
     });
     // A message of the story that is still on its way must not hold up the end.
     runtime.shutdown_background();
@@ -103,10 +106,11 @@ fn story_of(flags: &BrainFlags) -> Result<Option<Story>, CliError> {
     })
 }
 
-/// Whether the file and the environment say all that a start needs. What nobody wrote down has to
-/// be said again.
+/// Returns true if the file and the environment hold everything that a start needs. Values that
+/// nobody wrote down must be given again.
 fn is_complete(home: &Path, file: &ConfigFile, environment: &Environment) -> bool {
-    let (brain, remote) = (BrainFlags::default(), RemoteFlags::default());
+    let brain = BrainFlags::default();
+    let remote = RemoteFlags::default();
     resolve::resolve(home, file, &brain, &remote, environment).is_ok()
 }
 
@@ -133,7 +137,8 @@ fn wake_after_failures(home: &Path) -> Result<(), CliError> {
 
 /// Shows what a life would pay; a stack is not made for it.
 fn dry_run(context: &CommandContext, home: &Path, args: &UpArgs) -> Result<(), CliError> {
-    let (flags, remote) = (&args.flags, &args.run.remote);
+    let flags = &args.flags;
+    let remote = &args.run.remote;
     let draft = home::draft(home, args.name.as_ref(), args.genesis.as_ref(), None, remote)?;
     let resolved = resolve::resolve(home, &draft.file, flags, remote, &context.environment)?;
     let backend = backend(context, &resolved, &args.run, false)?;

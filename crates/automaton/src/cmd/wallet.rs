@@ -33,7 +33,7 @@ use qrcode::render::unicode::Dense1x2;
 use serde::Serialize;
 use serde_json::json;
 
-use super::limits::tell;
+use super::limits::ask_signer;
 use super::passphrase::PassphraseArgs;
 use super::payment::{CloudNames, FaucetNode, PaymentPlace};
 use super::{CommandContext, id_generator, with_store};
@@ -58,7 +58,7 @@ const WEI_PER_MILLIONTH: u64 = 1_000_000_000_000;
 /// The file with the encrypted key, in the signer's home.
 const KEYSTORE: &str = "keystore.json";
 
-/// How long the signer may take to end.
+/// Time that the signer may take to end.
 pub(super) const SIGNER_ENDS_WITHIN: Duration = Duration::from_secs(5);
 
 /// Does what was asked of the wallet.
@@ -123,7 +123,7 @@ fn begin(
     let file = home.keystore();
     let address = bring(&file, &words)?;
     if let Some(creator) = creator {
-        tell(
+        ask_signer(
             &home_of(&context.home()?),
             &CreatorAction::Creator(creator),
             Some(CreatorProof::Passphrase(words)),
@@ -149,7 +149,8 @@ pub(crate) fn fund(context: &CommandContext, args: &FundArgs) -> Result<(), CliE
     let network = named.network()?;
     let faucet = match &args.rpc {
         Some(rpc) => {
-            let (rpc, chain_id) = (rpc.as_str().to_owned(), args.chain.unwrap_or(ChainId::DEV.0));
+            let rpc = rpc.as_str().to_owned();
+            let chain_id = args.chain.unwrap_or(ChainId::DEV.0);
             Some(FaucetNode { rpc, chain_id, own: false })
         }
         None => named.faucet(&home, &network)?,
@@ -223,7 +224,8 @@ fn ask_for_funds(
     network: &PaymentNetwork,
 ) -> Result<(), CliError> {
     let PaymentNetwork { name, usdc, chain_id, .. } = network;
-    let (units, chain) = (amount.units(), chain_id.get());
+    let units = amount.units();
+    let chain = chain_id.get();
     let uri = format!("ethereum:{usdc}@{chain}/transfer?address={address}&uint256={units}");
     let code = QrCode::new(&uri)
         .map_err(|error| CliError::internal("cannot draw the address", &error))?
@@ -379,7 +381,7 @@ pub(super) async fn open(
     let token = network.token();
     let config = SignerLaunchConfig {
         home: home_of(home),
-        passphrase: passphrase.place(context, &home_of(home))?,
+        passphrase: passphrase.location(context, &home_of(home))?,
         tokens: vec![TokenLaunchConfig::from(network)],
         ..SignerLaunchConfig::default()
     };

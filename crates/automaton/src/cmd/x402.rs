@@ -26,7 +26,7 @@ use crate::home;
 use crate::http::{origin, url};
 use crate::role::signer::home_of;
 
-/// What a person may do over x402.
+/// Commands for x402.
 #[derive(Debug, Subcommand)]
 pub(crate) enum X402Command {
     /// Request a URL, and pay for it once if it asks for no more than that
@@ -36,7 +36,7 @@ pub(crate) enum X402Command {
 /// Arguments of `x402 fetch`.
 #[derive(Debug, Args)]
 pub(crate) struct FetchArgs {
-    /// What is requested
+    /// URL to request
     pub(crate) url: HttpUrl,
     /// The most that it may cost, in USDC
     #[arg(long, value_name = "USDC", default_value = "1", value_parser = usdc)]
@@ -44,12 +44,12 @@ pub(crate) struct FetchArgs {
     /// A body of JSON, which is posted
     #[arg(long, value_name = "JSON")]
     pub(crate) post: Option<String>,
-    /// What it is paid with.
+    /// Means of payment.
     #[command(flatten)]
     pub(crate) payment: PaymentArgs,
 }
 
-/// What came back, as `--json` has it.
+/// Response, as `--json` prints it.
 #[derive(Serialize)]
 struct FetchView {
     status: u16,

@@ -59,22 +59,22 @@ pub(crate) struct HttpBrain {
     pub(crate) anthropic_version: Option<Box<str>>,
     /// The model.
     pub(crate) model: ModelId,
-    /// Whether somebody named that model for this server; else it is the usual one.
+    /// True if somebody named that model for this server; else it is the default model.
     pub(crate) is_named: bool,
-    /// Whether the server takes the name though it does not list it, as its creator says.
+    /// True if the server accepts the name although it does not list it, as its creator says.
     pub(crate) unlisted: bool,
     /// Those that stand in for it.
     pub(crate) cheaper: FallbackModels,
     /// The key to it.
     #[serde(with = "secret_text")]
     pub(crate) key: Option<Secret>,
-    /// How the key is sent.
+    /// Scheme of the key.
     pub(crate) scheme: KeyScheme,
-    /// Who named the key.
+    /// Source of the key.
     pub(crate) key_origin: Option<ValueSource>,
-    /// What its creator says of the model.
+    /// Claims of its creator about the model.
     pub(crate) said: ModelClaims,
-    /// What the server says of its models, once it was asked.
+    /// Claims of the server about its models, once it was asked.
     pub(crate) served: ModelListing,
 }
 
@@ -100,7 +100,7 @@ impl HttpBrain {
 }
 
 impl HttpBrain {
-    /// Who serves it, for people.
+    /// Returns the seller, for people.
     pub(crate) fn seller(&self) -> &str {
         &self.url
     }
@@ -109,15 +109,15 @@ impl HttpBrain {
 /// The models of a server that think when credits run low.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct FallbackModels {
-    /// Of one that is poor.
+    /// For the tier low_compute.
     pub(crate) low_compute: Option<ModelId>,
-    /// Of one that is nearly out of credits.
+    /// For the tier critical.
     pub(crate) critical: Option<ModelId>,
 }
 
 impl FallbackModels {
-    /// What the file says. The defaults go together: who names another usual model on a
-    /// server, or has one of its own, thinks with it in any tier.
+    /// Reads the models from the file. The defaults belong together: with another default model
+    /// on a server, or with a model of one's own, that model is used in every tier.
     fn of(file: &ConfigFile, usual: &ModelId, default: Option<(&str, &str)>) -> Self {
         let default = default.filter(|(model, _)| *model == usual.as_str());
         let strategy = file.model_strategy.as_ref();
@@ -132,7 +132,7 @@ impl FallbackModels {
         }
     }
 
-    /// What a model is for among them.
+    /// Returns the roles of a model among them.
     pub(crate) fn roles(&self, model: &ModelId) -> Vec<ModelTier> {
         let named = |name: &Option<ModelId>| name.as_ref() == Some(model);
         let roles = [
@@ -150,7 +150,7 @@ impl FallbackModels {
     }
 }
 
-/// How a key is sent.
+/// Scheme by which a key is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum KeyScheme {
@@ -161,8 +161,8 @@ pub(crate) enum KeyScheme {
 }
 
 impl Brain {
-    /// Whether a cloud of our own can stand before it. One that is a cloud already
-    /// sells its own credits.
+    /// Returns true if a cloud of our own can resell it. A server that is a cloud already sells
+    /// its own credits.
     pub(crate) fn can_be_sold(&self) -> bool {
         !matches!(self, Self::Http(http) if http.scheme == KeyScheme::Raw)
     }
@@ -186,7 +186,7 @@ impl BrainSources<'_> {
         let Self { file, flags, .. } = self;
         if let Some(BrainArg::Provider(name)) = &flags.brain {
             let known = providers::accesses(file, self.environment)?;
-            let url = providers::named(&known, name)?.url;
+            let url = providers::access_by_name(&known, name)?.url;
             return self.server(&url, ValueSource::Flag("--brain".to_owned()));
         }
         if let Some(BrainArg::Url(url)) = &flags.brain {
@@ -242,7 +242,8 @@ impl BrainSources<'_> {
         let is_named = model.is_some() || (!is_flag && names_model(file));
         let model = model.or_else(|| flags.only_model.clone());
         let model = model.unwrap_or_else(|| model_name(file, known, &accesses));
-        let (url, model) = (url.to_owned(), ModelId::from(model));
+        let url = url.to_owned();
+        let model = ModelId::from(model);
         let default = match known {
             Some(ProviderAccess { provider, .. }) => {
                 Some((provider.model.as_str(), provider.cheaper_model.as_str()))
@@ -273,7 +274,7 @@ impl BrainSources<'_> {
         Ok((Brain::Http(brain), origin))
     }
 
-    /// What flags, environment and file say of a server with this origin.
+    /// Returns the values of flags, environment and file for a server with this origin.
     fn in_file(self, same: impl Fn(&str) -> bool) -> FileServer {
         let Self { file, flags, environment, .. } = self;
         let of_brain = || ValueSource::Env(env::AUTOMATON_BRAIN_KEY.to_owned());
@@ -323,8 +324,8 @@ impl BrainSources<'_> {
         FileServer { said, ..found }
     }
 
-    /// What the keys say when nothing names a brain: the first of a cloud, the providers that
-    /// are known by name, and Ollama to which there is access.
+    /// Returns the brain by the keys that are found if nobody names one: a cloud's first, then
+    /// the known providers', then Ollama.
     fn hosted(self) -> Result<(Brain, ValueSource), CliError> {
         let Self { file, flags, environment, cloud } = self;
         let known = providers::accesses(file, environment)?;
@@ -334,7 +335,7 @@ impl BrainSources<'_> {
         let (url, origin) = if let Some((_, key_from)) = cloud.key() {
             let (url, from) = cloud.url();
             (url, if from == ValueSource::Default { key_from } else { from })
-        } else if let Some((url, from)) = cloud.named().filter(|_| cloud.has_chain()) {
+        } else if let Some((url, from)) = cloud.address().filter(|_| cloud.has_chain()) {
             (url, from)
         } else if let Some(found) = &found {
             (found.url.as_str(), found.url_from.clone())
@@ -369,7 +370,7 @@ impl BrainSources<'_> {
         let known = providers::accesses(self.file, self.environment)?;
         let mut others = Vec::new();
         for name in &strategy.fallback_providers {
-            let access = providers::named(&known, name).map_err(|failure| {
+            let access = providers::access_by_name(&known, name).map_err(|failure| {
                 failure.hint("`modelStrategy.fallbackProviders` in automaton.json names it")
             })?;
             if let Some(key) = access.key.clone().filter(|_| access.url != usual.url) {
@@ -405,8 +406,8 @@ fn server_of(
     }
 }
 
-/// Where Ollama serves, and who says so. What is said to its own client counts only where a
-/// model of it is named, since it is said for other programs.
+/// Returns the address of Ollama and its source. The variable for its own client counts only if a
+/// model of it is named, since it is meant for other programs.
 pub(crate) fn ollama(
     file: &ConfigFile,
     flags: &BrainFlags,
@@ -466,7 +467,7 @@ fn ollama_url(host: &str) -> String {
     format!("{scheme}://{name}{port}{path}")
 }
 
-/// What is said of one server.
+/// Values for one server.
 struct FileServer {
     model: Option<String>,
     key: Option<(Secret, ValueSource)>,
@@ -526,7 +527,7 @@ fn named_model(file: &ConfigFile) -> Option<String> {
     file.inference_model.clone().or(strategy).filter(|name| !name.is_empty())
 }
 
-/// Whether the file names a model for any server. The default that its own form has is no name.
+/// Returns true if the file names a model for any server. The default is no name.
 fn names_model(file: &ConfigFile) -> bool {
     file.inference_model.as_ref().is_some_and(|name| !name.is_empty())
         || named_model(file).is_some_and(|name| name != DEFAULT_MODEL)

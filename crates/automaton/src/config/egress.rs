@@ -27,8 +27,8 @@ use crate::text_file;
 /// The longest credential, in bytes.
 const CREDENTIAL_BYTES_MAX: u64 = 16 << 10;
 
-/// Where commands in the sandbox may send requests, through a proxy that judges and
-/// records each. Nowhere by default: then they have their own loopback alone.
+/// Hosts that sandboxed commands may reach, through a proxy that judges and records each request.
+/// None by default: then commands have only their own loopback.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(crate) struct EgressFile {
@@ -52,16 +52,16 @@ pub(crate) struct EgressFile {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct CredentialFile {
-    /// Who gets it, as `https://api.example.com`. Commands ask for `http://api.example.com/…`,
+    /// Destination, as `https://api.example.com`. Commands ask for `http://api.example.com/…`,
     /// and the proxy speaks TLS to it.
     origin: BareOrigin,
     /// The header, as `authorization`.
     header: HeaderName,
-    /// Where its value is.
+    /// Place of its value.
     value_from: ValueFrom,
 }
 
-/// Where the value of a credential is.
+/// Place of the value of a credential.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 enum ValueFrom {
@@ -101,7 +101,7 @@ impl EgressFile {
 }
 
 impl EgressLaunchConfig {
-    /// What the agent is told.
+    /// Returns the configuration for the agent.
     pub(crate) fn open(&self) -> EgressConfig {
         let EgressFile { hosts, origins, credentials, .. } = &self.file;
         let hosts = hosts.iter().filter_map(|host| host_pattern(host.as_str())).collect();
@@ -143,7 +143,7 @@ impl CredentialFile {
             CliError::new(ErrorClass::Config, what)
         };
         let value = match &self.value_from {
-            ValueFrom::Env(name) => env::named(name).ok_or_else(|| {
+            ValueFrom::Env(name) => env::read_secret(name).ok_or_else(|| {
                 bad(format!("is in the environment variable {name}, which is not set"))
                     .hint(format!("set {name} where the automaton is started"))
             })?,

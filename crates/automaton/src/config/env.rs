@@ -23,7 +23,7 @@ pub(crate) const CONWAY_API_KEY: &str = "CONWAY_API_KEY";
 pub(crate) const AUTOMATON_RPC_URL: &str = "AUTOMATON_RPC_URL";
 /// Overrides `ollamaBaseUrl` of the configuration.
 pub(crate) const OLLAMA_BASE_URL: &str = "OLLAMA_BASE_URL";
-/// Where Ollama serves, as its own client reads it; it leads to it where a model is named.
+/// Address of Ollama, as its own client reads it. It counts if a model is named.
 pub(crate) const OLLAMA_HOST: &str = "OLLAMA_HOST";
 /// The key to the server that `--brain URL` or the key `brain` names.
 pub(crate) const AUTOMATON_BRAIN_KEY: &str = "AUTOMATON_BRAIN_KEY";
@@ -33,13 +33,13 @@ pub(crate) const CONWAY_SANDBOX_ID: &str = "CONWAY_SANDBOX_ID";
 pub(crate) const NO_COLOR: &str = "NO_COLOR";
 /// Which diagnostics are told where `--log` names none.
 pub(crate) const AUTOMATON_LOG: &str = "AUTOMATON_LOG";
-/// Where systemd puts the credentials of a unit.
+/// Folder in which systemd puts the credentials of a unit.
 pub(crate) const CREDENTIALS_DIRECTORY: &str = "CREDENTIALS_DIRECTORY";
 /// Columns of what is read later than it is written, as a file; a terminal knows its own.
 pub(crate) const COLUMNS: &str = "COLUMNS";
 /// The zone that times are shown in, as every program's; by default the system's.
 pub(crate) const TZ: &str = "TZ";
-/// Where a home that is thrown away afterwards is made; by default `/tmp`.
+/// Folder for homes that are deleted afterwards; by default `/tmp`.
 pub(crate) const TMPDIR: &str = "TMPDIR";
 
 /// The encoding of traces, as every program of OpenTelemetry reads it; overrides `otlpProtocol`
@@ -52,7 +52,7 @@ pub(crate) const SSL_CERT_FILE: &str = PrivateAuthorities::FILE;
 /// Folders with such files, between colons.
 pub(crate) const SSL_CERT_DIR: &str = PrivateAuthorities::FOLDERS;
 
-/// What the environment says. A variable that is set to nothing counts as not set.
+/// Values of the environment. An empty variable counts as unset.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Environment {
     /// [`AUTOMATON_HOME`].
@@ -121,7 +121,9 @@ impl Environment {
             providers: super::providers::variables()
                 .unwrap_or_default()
                 .into_iter()
-                .filter_map(|name| Some((named(&name)?, name)).map(|(value, name)| (name, value)))
+                .filter_map(|name| {
+                    Some((read_secret(&name)?, name)).map(|(value, name)| (name, value))
+                })
                 .collect(),
             authorities_file: variable(SSL_CERT_FILE).map(PathBuf::from),
             authorities_folders: variable(SSL_CERT_DIR)
@@ -142,7 +144,7 @@ impl Environment {
 }
 
 /// A secret in a variable that the configuration names.
-pub(crate) fn named(name: &str) -> Option<Secret> {
+pub(crate) fn read_secret(name: &str) -> Option<Secret> {
     let fits = !name.is_empty() && !name.contains(['=', '\0']);
     let value = if fits { variable(name) } else { None };
     value.and_then(|value| value.into_string().ok()).map(Secret::new)

@@ -1,7 +1,7 @@
 //! `automaton.json`, as the creator writes it.
 //!
 //! The keys of the reference runtime are read under their names; `brain`, `stopLoss`,
-//! `wakeEnvelope`, `approvals`, `sampling`, `allowedOrigins`, `egress`, `network`, `networks`, `webhookUrl`,
+//! `wakeEnvelope`, `snapshots`, `approvals`, `sampling`, `allowedOrigins`, `egress`, `network`, `networks`, `webhookUrl`,
 //! `otlpEndpoint`, `metricsAddr` and `configVersion` are our own. A file that is
 //! there but cannot be read is an error with line, column and key, and never
 //! leads to a new identity. A key that nobody knows is such an error, since it may be
@@ -28,6 +28,7 @@ use super::egress::EgressFile;
 use super::json_text;
 use super::network::PaymentNetwork;
 use super::reference::{CENTS_MAX, ModelStrategy, SoulConfig, TreasuryPolicy};
+use super::snapshots::SnapshotsFile;
 use super::values::{FileHash, HttpUrl, LoopbackAddr, Name, PricesFile, Prompt, Ranged};
 use crate::error::CliError;
 use crate::text_file;
@@ -58,24 +59,24 @@ pub(crate) struct ConfigFile {
     pub(crate) name: Option<Name>,
     /// Its purpose, in its creator's words.
     pub(crate) genesis_prompt: Option<Prompt>,
-    /// What its creator says to it at birth.
+    /// The creator's first message.
     pub(crate) creator_message: Option<String>,
     /// Its creator's address.
     pub(crate) creator_address: Option<String>,
     /// The model it thinks with. Without it, the keys of hosted models decide.
     pub(crate) brain: Option<BrainFile>,
-    /// What makes vectors of what it remembers, so that it is found by what it means; by default
-    /// the table of words that goes with the program.
+    /// Source of vectors for memories, so that they are found by meaning; by default the built-in
+    /// table of words.
     pub(crate) embeddings: Option<EmbeddingsFile>,
-    /// Whether a model sums up old turns once its prompt has no room for them any more, within every
+    /// If true, a model summarizes old turns once the prompt has no room for them, within every
     /// budget; `true` by default. Weak models are never asked.
     pub(crate) summarize_history: Option<bool>,
-    /// How answers of the model are sampled.
+    /// Sampling of the model's answers.
     pub(crate) sampling: Option<SamplingFile>,
     /// Private addresses that it may reach besides its model's, as `http://host:port`.
     #[serde(default)]
     pub(crate) allowed_origins: Vec<HttpUrl>,
-    /// Where commands in the sandbox may send requests; nowhere by default.
+    /// Hosts that sandboxed commands may reach; none by default.
     #[serde(default)]
     pub(crate) egress: EgressFile,
     /// The most tokens of one answer. 4096 by default; where its creator waits as many as the
@@ -85,9 +86,9 @@ pub(crate) struct ConfigFile {
     /// cost nothing; 1000 where the creator caused it and `treasuryPolicy` says what a day
     /// may cost.
     pub(crate) max_turns_per_cycle: Option<Ranged<1, 1_000_000_000>>,
-    /// What is logged; `info` by default.
+    /// Level of the log; `info` by default.
     pub(crate) log_level: Option<LogLevel>,
-    /// Where alerts, pleas, questions and the ends of wakes are posted: `https://…`, or one
+    /// Address for alerts, requests for money, questions and ends of wakes: `https://…`, or one
     /// of `allowedOrigins`.
     pub(crate) webhook_url: Option<HttpUrl>,
     /// The collector of OpenTelemetry that gets a trace of each turn, as
@@ -96,8 +97,8 @@ pub(crate) struct ConfigFile {
     /// The encoding of traces: `http/json`, which is the default, or `http/protobuf`. A collector
     /// that takes the other one alone gets that.
     pub(crate) otlp_protocol: Option<OtlpProtocol>,
-    /// Where metrics are served for Prometheus: an address of this machine, as
-    /// `127.0.0.1:9464`, or a port of it; nothing is served without.
+    /// Address for Prometheus metrics: one of this machine, as `127.0.0.1:9464`, or a port;
+    /// without it none are served.
     pub(crate) metrics_addr: Option<LoopbackAddr>,
     /// The cloud that sells inference; `https://api.conway.tech` by default.
     pub(crate) conway_api_url: Option<HttpUrl>,
@@ -116,19 +117,22 @@ pub(crate) struct ConfigFile {
     pub(crate) inference_model: Option<String>,
     /// Which model thinks when, and what it may cost.
     pub(crate) model_strategy: Option<ModelStrategy>,
-    /// What the automaton may spend without asking.
+    /// Limits for spending without asking.
     #[serde(default)]
     pub(crate) treasury_policy: TreasuryPolicy,
-    /// What it may lose before it hibernates; nothing here is no limit.
+    /// Losses before it hibernates; absent is no limit.
     #[serde(default)]
     pub(crate) stop_loss: StopLossFile,
-    /// What it may think between two calls of its creator.
+    /// Limits for thinking between two calls of its creator.
     #[serde(default)]
     pub(crate) wake_envelope: EnvelopeFile,
-    /// How its creator is asked what it may not decide alone.
+    /// Snapshots of the workspace before commands that may delete files.
+    #[serde(default)]
+    pub(crate) snapshots: SnapshotsFile,
+    /// Settings for questions to its creator.
     #[serde(default)]
     pub(crate) approvals: ApprovalsFile,
-    /// How the automaton's idea of itself may change.
+    /// Settings for changes to the soul.
     #[serde(default)]
     pub(crate) soul_config: SoulConfig,
     /// The database; it always lies in the home.
@@ -140,7 +144,7 @@ pub(crate) struct ConfigFile {
     /// The rented machine that commands and files are on; none, or empty, for a sandbox on
     /// this machine.
     pub(crate) sandbox_id: Option<String>,
-    /// Whether the cloud knows it.
+    /// True if the cloud knows it.
     registered_with_conway: Option<bool>,
     /// Its own address, which is that of its wallet.
     pub(crate) wallet_address: Option<String>,
@@ -156,11 +160,11 @@ pub(crate) struct ConfigFile {
     parent_address: Option<String>,
     /// The relay of messages; empty for none.
     social_relay_url: Option<String>,
-    /// Whether it makes no children.
+    /// True if it makes no children.
     disable_spawn: Option<bool>,
     /// Cents that a task of a child begins with.
     default_task_funding_cents: Option<u64>,
-    /// How often a plan is made anew.
+    /// Number of replans.
     max_replans: Option<u64>,
     /// A node of the wallet's chain, to live from a cloud that is not its own.
     pub(crate) rpc_url: Option<HttpUrl>,
@@ -204,15 +208,16 @@ pub(crate) enum BrainFile {
         /// The longest answer that the model gives, in tokens; likewise.
         #[serde(rename = "maxOutputTokens", skip_serializing_if = "Option::is_none")]
         max_output_tokens: Option<AnswerTokens>,
-        /// What the model costs; likewise, but that only a server on this machine is believed
-        /// that it costs less than the catalogue says.
+        /// Prices of the model. Only a server on this machine may be cheaper than the catalogue
+        /// says.
         #[serde(skip_serializing_if = "Option::is_none")]
         prices: Option<PricesFile>,
         /// Which fields a request to the model has; by default what the catalogue says.
         #[serde(skip_serializing_if = "Option::is_none")]
         dialect: Option<DialectSetting>,
-        /// Whether the server takes the model's name though it does not list it, as a name that
-        /// you gave to a deployment; `false` by default: such a name is refused at the start.
+        /// Set to `true` if the server accepts the model's name although it does not list it,
+        /// such as a name that you gave to a deployment. By default such a name is refused at the
+        /// start.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         unlisted: Option<bool>,
     },
@@ -303,7 +308,7 @@ pub(crate) struct LocalBrain {
     pub(crate) context_tokens: Option<WindowTokens>,
 }
 
-/// What makes vectors of texts.
+/// Source of vectors.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) enum EmbeddingsFile {
@@ -336,7 +341,7 @@ pub(crate) enum EmbeddingsFile {
     },
 }
 
-/// How answers are sampled.
+/// Sampling of answers.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct SamplingFile {
@@ -347,8 +352,8 @@ pub(crate) struct SamplingFile {
     pub(crate) temperature_milli: Option<Ranged<0, 2000>>,
 }
 
-/// What the automaton may lose, costs without revenue, before it hibernates until money
-/// or its creator wakes it.
+/// Losses (cost minus revenue) after which the automaton hibernates until money or its creator
+/// wakes it.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct StopLossFile {
@@ -373,13 +378,12 @@ pub(crate) struct EnvelopeFile {
     /// Answers; 30 by default, 0 is without limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) answers: Option<Ranged<0, 1_000_000>>,
-    /// What they may cost beyond what others paid meanwhile; 25 by default, 0 is without
-    /// limit.
+    /// Most cents beyond the revenue in the same time; 25 by default, 0 is unlimited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cents: Option<Ranged<0, CENTS_MAX>>,
 }
 
-/// How its creator is asked.
+/// Settings for questions to its creator.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct ApprovalsFile {
@@ -389,7 +393,7 @@ pub(crate) struct ApprovalsFile {
     pub(crate) wait_minutes: Option<Ranged<1, 43_200>>,
 }
 
-/// What is logged.
+/// Level of the log.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Deserialize, JsonSchema, ValueEnum,
 )]
@@ -400,9 +404,9 @@ pub(crate) enum LogLevel {
     /// All that happens.
     #[default]
     Info,
-    /// What went wrong or was refused.
+    /// Failures and refusals.
     Warn,
-    /// What went wrong.
+    /// Failures.
     Error,
 }
 
@@ -485,7 +489,8 @@ fn invalid(path: &Path, text: &str, key: Option<String>, error: &serde_json::Err
     if let Some(unknown) = UnknownKey::of_message(&error.to_string()) {
         return unknown_key(path, text, key.as_deref().unwrap_or_default(), &unknown);
     }
-    let (line, column) = (error.line(), error.column());
+    let line = error.line();
+    let column = error.column();
     let key = key.map(|key| format!(", key `{key}`")).unwrap_or_default();
     let place = format!("{}, line {line}, column {column}{key}", path.display());
     // The reason ends in its own " at line … column …", which is said already.
@@ -499,7 +504,8 @@ fn invalid(path: &Path, text: &str, key: Option<String>, error: &serde_json::Err
 /// object, so that the place comes from the text.
 fn unknown_key(path: &Path, text: &str, read: &str, unknown: &UnknownKey) -> CliError {
     let found = json_text::find_key(text, read, &unknown.key);
-    let (line, column) = found.as_ref().map_or((1, 1), |found| json_text::place(text, found.at));
+    let (line, column) =
+        found.as_ref().map_or((1, 1), |found| json_text::line_and_column(text, found.at));
     let key = found.map_or_else(|| read.to_owned(), |found| found.path);
     let key = short(&key, 120);
     let is_of_file = key != unknown.key && keys::is_known(&unknown.key);

@@ -29,7 +29,7 @@ pub(super) fn find_key(text: &str, read: &str, key: &str) -> Option<KeyPlace> {
 }
 
 /// Returns line and column of a place, both from 1; a column counts characters.
-pub(super) fn place(text: &str, at: usize) -> (usize, usize) {
+pub(super) fn line_and_column(text: &str, at: usize) -> (usize, usize) {
     let before = text.get(..at).unwrap_or(text);
     let line = before.matches('\n').count() + 1;
     let start = before.rfind('\n').map_or(0, |end| end + 1);
@@ -62,7 +62,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// Whether the next byte after spaces is this one, which is passed then.
+    /// Skips spaces, and returns true after skipping this byte too.
     fn takes(&mut self, byte: u8) -> bool {
         self.skip_space();
         let is_it = self.peek() == Some(byte);
@@ -93,7 +93,8 @@ impl Scanner<'_> {
             self.takes(b':');
             self.skip_space();
             let path = if path.is_empty() { key } else { format!("{path}.{key}") };
-            let (nth, value) = (self.found.len(), self.at);
+            let nth = self.found.len();
+            let value = self.at;
             self.found.push(KeyPlace { path: path.clone(), at: begin, value: value..value });
             self.value(&path);
             if let Some(found) = self.found.get_mut(nth) {
@@ -158,8 +159,8 @@ mod tests {
                 ("ä", "-1.5e3"),
             ]
         );
-        assert_eq!(place(TEXT, found[0].at), (2, 3));
-        assert_eq!(place(TEXT, found[4].at), (3, 3));
+        assert_eq!(line_and_column(TEXT, found[0].at), (2, 3));
+        assert_eq!(line_and_column(TEXT, found[4].at), (3, 3));
     }
 
     #[test]

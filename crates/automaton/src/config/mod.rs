@@ -16,4 +16,5 @@ pub(crate) mod providers;
 pub(crate) mod reference;
 pub(crate) mod remote;
 pub(crate) mod resolve;
+pub(crate) mod snapshots;
 pub(crate) mod values;

@@ -45,7 +45,7 @@ impl NamedBrain {
     ///
     /// # Errors
     /// When the file cannot be read, or the brain cannot be written down.
-    pub(crate) fn of(
+    pub(crate) fn from_flags(
         home: &Path,
         file: &ConfigFile,
         flags: &BrainFlags,
@@ -76,7 +76,7 @@ impl NamedBrain {
     ///
     /// # Errors
     /// When the file was changed meanwhile, or cannot be written.
-    pub(crate) fn keep(&self) -> Result<String, CliError> {
+    pub(crate) fn write(&self) -> Result<String, CliError> {
         let shown = self.path.display();
         let text = file::read_text(&self.path)?.unwrap_or_default();
         if value_in(&text) != self.before {
@@ -95,7 +95,7 @@ impl NamedBrain {
         Ok(format!("Kept in {shown}: it thinks with {}", self.shown))
     }
 
-    /// Whether the file has it now.
+    /// Returns true if the file has it now.
     pub(crate) fn is_kept(&self) -> bool {
         // silent-ok: a file that cannot be read has nothing.
         let text = file::read_text(&self.path).ok().flatten().unwrap_or_default();
@@ -197,7 +197,8 @@ fn local_value(local: &LocalBrain) -> Result<Value, CliError> {
         None => hash_file(&local.model).map_err(failed)?.parse().ok(),
     };
     let absolute = |path: &Path| std::path::absolute(path).map_err(failed);
-    let (model, helper) = (absolute(&local.model)?, absolute(&local.helper)?);
+    let model = absolute(&local.model)?;
+    let helper = absolute(&local.helper)?;
     in_json(&BrainFile::Local(LocalBrain { model, helper, sha256, ..local.clone() }))
 }
 
@@ -246,7 +247,7 @@ mod tests {
         ] {
             let brain = named(folder.path(), text);
             assert!(!brain.is_kept(), "{text}");
-            let told = brain.keep().unwrap();
+            let told = brain.write().unwrap();
             assert!(told.ends_with("it thinks with m at http://127.0.0.1:2/v1"), "{told}");
             assert_eq!(fs::read_to_string(&brain.path).unwrap(), wanted);
             assert!(brain.is_kept(), "{text}");
@@ -260,10 +261,10 @@ mod tests {
         let by_hand =
             "{\"name\": \"a\", \"brain\": {\"kind\": \"http\", \"url\": \"http://mine\"}}";
         fs::write(&brain.path, by_hand).unwrap();
-        assert!(brain.keep().unwrap_err().line().contains("was changed meanwhile"));
+        assert!(brain.write().unwrap_err().line().contains("was changed meanwhile"));
         assert_eq!(fs::read_to_string(&brain.path).unwrap(), by_hand);
         fs::write(&brain.path, "{\"name\": \"b\"}").unwrap();
-        brain.keep().unwrap();
+        brain.write().unwrap();
         assert!(fs::read_to_string(&brain.path).unwrap().contains("\"name\": \"b\""));
     }
 

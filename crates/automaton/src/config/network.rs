@@ -23,7 +23,7 @@ pub(crate) const USUAL_NETWORK: &str = "base";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct PaymentNetwork {
-    /// What `network` and `--network` call it.
+    /// Name in `network` and `--network`.
     pub(crate) name: String,
     /// Its id, by EIP-155.
     pub(crate) chain_id: Ranged<1, { i64::MAX as u64 }>,
@@ -36,8 +36,7 @@ pub(crate) struct PaymentNetwork {
     /// The version in that domain; `2` by default.
     #[serde(default = "usdc_version")]
     pub(crate) token_version: String,
-    /// How many blocks have to follow on one before what it says is taken for good; 2 by
-    /// default.
+    /// Blocks that must follow a block before it counts as final; 2 by default.
     #[serde(default = "usual_confirmations")]
     pub(crate) confirmations: Ranged<0, 10_000>,
     /// A site that shows transactions, below `/tx/`.
@@ -62,7 +61,7 @@ impl PaymentNetwork {
     ///
     /// # Errors
     /// When nobody knows it.
-    pub(crate) fn named(name: &str, own: &[Self]) -> Result<Self, CliError> {
+    pub(crate) fn by_name(name: &str, own: &[Self]) -> Result<Self, CliError> {
         let all = Self::all(own)?;
         all.iter().find(|network| network.name == name).cloned().ok_or_else(|| {
             let names: Vec<&str> = all.iter().map(|network| network.name.as_str()).collect();
@@ -106,7 +105,7 @@ impl PaymentNetwork {
         Ok(own.iter().cloned().chain(known).collect())
     }
 
-    /// What is signed on it.
+    /// Returns the token that is signed for on it.
     pub(crate) fn token(&self) -> TokenDomain {
         TokenDomain {
             name: self.token_name.clone(),
@@ -116,7 +115,7 @@ impl PaymentNetwork {
         }
     }
 
-    /// Where a person can look at a transaction.
+    /// Returns the address at which a person can see a transaction.
     pub(crate) fn transaction_url(&self, hash: &str) -> Option<String> {
         let explorer = self.explorer.as_ref()?;
         Some(format!("{}/tx/{hash}", explorer.as_str().trim_end_matches('/')))
@@ -135,12 +134,12 @@ mod tests {
             let network = PaymentNetwork::of_chain(chain.0, &[]).unwrap();
             assert_eq!(network.token(), TokenDomain::usdc(chain, chain.usdc().unwrap()));
             assert_eq!(network.confirmations.get(), chain.confirmations());
-            assert_eq!(PaymentNetwork::named(&chain.v1_name(), &[]).unwrap(), network);
+            assert_eq!(PaymentNetwork::by_name(&chain.v1_name(), &[]).unwrap(), network);
         }
-        let dev = PaymentNetwork::named("dev", &[]).unwrap();
+        let dev = PaymentNetwork::by_name("dev", &[]).unwrap();
         assert_eq!(dev.token(), TokenDomain::usdc(ChainId::DEV, Devnet::usdc()));
         assert_eq!(dev.confirmations.get(), 0);
-        assert!(PaymentNetwork::named(USUAL_NETWORK, &[]).is_ok());
+        assert!(PaymentNetwork::by_name(USUAL_NETWORK, &[]).is_ok());
     }
 
     #[test]
@@ -150,10 +149,10 @@ mod tests {
                 "explorer": "https://e.example/"}]"#,
         )
         .unwrap();
-        let network = PaymentNetwork::named("base", &own).unwrap();
+        let network = PaymentNetwork::by_name("base", &own).unwrap();
         assert_eq!((network.chain_id.get(), network.token_name.as_str()), (7, USDC_NAME));
         assert_eq!(network.transaction_url("0x1").unwrap(), "https://e.example/tx/0x1");
-        let unknown = PaymentNetwork::named("mars", &own).unwrap_err().line();
+        let unknown = PaymentNetwork::by_name("mars", &own).unwrap_err().line();
         assert!(unknown.contains("no network 'mars'"), "{unknown}");
         assert!(PaymentNetwork::of_chain(99, &own).unwrap_err().line().contains("99"));
         for bad in [r#"{"name": "x", "chainId": 0, "usdc": "0x00"}"#, r#"{"name": "x"}"#] {

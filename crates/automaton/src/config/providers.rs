@@ -21,9 +21,9 @@ const ROWS: &str = include_str!("../../assets/providers.json");
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct KnownProvider {
-    /// What `--brain` calls it.
+    /// Name in `--brain`.
     pub(crate) name: String,
-    /// What people call it.
+    /// Name for people.
     pub(crate) title: String,
     /// Its address.
     pub(super) url: String,
@@ -37,17 +37,17 @@ pub(crate) struct KnownProvider {
     pub(crate) model: ModelId,
     /// The one that stands in for it when credits run low.
     pub(super) cheaper_model: ModelId,
-    /// How the names of its models begin; of who sells everybody's, nothing.
+    /// Prefixes of its models' names; empty for a seller of everybody's models.
     models_begin: Vec<String>,
 }
 
 impl KnownProvider {
-    /// Whether it may have a model of this name.
+    /// Returns true if it may have a model of this name.
     pub(super) fn may_have(&self, model: &str) -> bool {
         self.models_begin.is_empty() || self.is_named_so(model)
     }
 
-    /// Whether a model's name is one of its own.
+    /// Returns true if a model's name is one of its own.
     fn is_named_so(&self, model: &str) -> bool {
         let model = model.to_ascii_lowercase();
         self.models_begin.iter().any(|beginning| model.starts_with(beginning))
@@ -82,13 +82,13 @@ pub(crate) struct ProviderAccess {
 }
 
 impl ProviderAccess {
-    /// Whether it is reached at another address than its own.
+    /// Returns true if it is reached at another address than its own.
     pub(crate) fn is_elsewhere(&self) -> bool {
         self.url != self.provider.url
     }
 }
 
-/// How each of them is reached.
+/// Returns the access to each of them.
 ///
 /// # Errors
 /// As [`all`].
@@ -122,7 +122,7 @@ pub(crate) fn accesses(
     Ok(all()?.into_iter().map(access).collect())
 }
 
-/// Whether a model's name is that of another seller than this one.
+/// Returns true if a model's name belongs to another seller.
 pub(super) fn is_of_another(
     accesses: &[ProviderAccess],
     this: &KnownProvider,
@@ -147,7 +147,10 @@ pub(crate) fn first_with_key(
 ///
 /// # Errors
 /// When there is none.
-pub(crate) fn named(accesses: &[ProviderAccess], name: &str) -> Result<ProviderAccess, CliError> {
+pub(crate) fn access_by_name(
+    accesses: &[ProviderAccess],
+    name: &str,
+) -> Result<ProviderAccess, CliError> {
     let found = accesses.iter().find(|access| access.provider.name == name);
     found.cloned().ok_or_else(|| {
         CliError::new(ErrorClass::User, format!("there is no provider '{name}'"))

@@ -29,7 +29,7 @@ type Cents = Ranged<0, CENTS_MAX>;
 /// A share of the whole; the reference writes it as a fraction.
 type Fraction = f64;
 
-/// What the automaton may spend without asking.
+/// Limits for spending without asking.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub(crate) struct TreasuryPolicy {
@@ -39,7 +39,7 @@ pub(crate) struct TreasuryPolicy {
     max_hourly_transfer_cents: Cents,
     /// All transfers of a day.
     max_daily_transfer_cents: Cents,
-    /// What has to be left after a transfer.
+    /// Balance that must be left after a transfer.
     minimum_reserve_cents: Cents,
     /// The largest payment for a request.
     max_x402_payment_cents: Cents,
@@ -55,7 +55,7 @@ pub(crate) struct TreasuryPolicy {
     max_inference_daily_cents: Option<Cents>,
     /// Above this the creator is asked.
     require_confirmation_above_cents: Cents,
-    /// Whether the creator is asked before each transfer for which the creator has not asked.
+    /// True if the creator is asked before each transfer that the creator did not ask for.
     require_confirmation_of_own_transfers: bool,
 }
 
@@ -96,7 +96,7 @@ impl TreasuryPolicy {
         }
     }
 
-    /// What thinking may cost in any 24 hours.
+    /// Returns the ceiling of model calls in any 24 hours.
     pub(crate) fn inference_per_day(&self) -> Microcents {
         self.max_inference_daily_cents
             .unwrap_or(default_cents(money_defaults::THINKING_DAY_CENTS))
@@ -130,7 +130,7 @@ fn default_cents(cents: u32) -> Cents {
 }
 
 impl ModelStrategy {
-    /// What answers may cost, besides what a day may.
+    /// Returns the other ceilings of model calls.
     pub(crate) fn ceilings(&self) -> InferenceCeilings {
         let limit = |cents: Cents| Some(cents.worth()).filter(|worth| *worth > Microcents::ZERO);
         InferenceCeilings {
@@ -141,7 +141,7 @@ impl ModelStrategy {
         }
     }
 
-    /// What models cost, from their days on.
+    /// Returns the dated prices of models.
     pub(crate) fn price_schedule(&self) -> PriceSchedule {
         let rows = self.prices.iter().map(|row| DatedPrices {
             model: row.model.clone(),
@@ -152,17 +152,17 @@ impl ModelStrategy {
     }
 }
 
-/// How the automaton's idea of itself may change.
+/// Settings for changes to the soul.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub(crate) struct SoulConfig {
-    /// How far it may drift from the genesis prompt, from 0 to 1.
+    /// Alignment with the genesis prompt, from 0 to 1, below which it is advised.
     #[schemars(range(min = 0.0, max = 1.0))]
     #[serde(deserialize_with = "fraction")]
     soul_alignment_threshold: Fraction,
-    /// Whether the creator is asked before its purpose changes.
+    /// True if the creator is asked before its purpose changes.
     require_creator_approval_for_purpose_change: bool,
-    /// Whether it thinks about itself.
+    /// True if it reflects on itself.
     enable_soul_reflection: bool,
 }
 
@@ -217,7 +217,7 @@ pub(crate) struct ModelStrategy {
     pub(super) session_budget_cents: Cents,
     /// One answer; 0 is without limit.
     pub(super) per_call_ceiling_cents: Cents,
-    /// Whether another model may stand in for one that does not answer.
+    /// True if another model may stand in for one that does not answer.
     pub(crate) enable_model_fallback: bool,
     /// Sellers of models who are asked where the usual one does not answer, by the names that
     /// `--brain` has for them; only those count to whose models there is a key.
@@ -229,13 +229,12 @@ pub(crate) struct ModelStrategy {
     pub(crate) routing: RoutingRules,
     /// The version of Anthropic's format that is asked for.
     pub(super) anthropic_api_version: String,
-    /// What models cost that are bought from their sellers, each from a day on, in the place of
-    /// any other price of them.
+    /// Dated prices of models from their sellers, in place of any other price.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     prices: Vec<ModelPriceFile>,
 }
 
-/// What a model costs from a day on.
+/// Price of a model from a day on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct ModelPriceFile {

@@ -49,11 +49,11 @@ pub(crate) struct CloudSources<'a> {
 impl<'a> CloudSources<'a> {
     /// The cloud's address.
     pub(crate) fn url(self) -> (&'a str, ValueSource) {
-        self.named().unwrap_or((CONWAY_URL, ValueSource::Default))
+        self.address().unwrap_or((CONWAY_URL, ValueSource::Default))
     }
 
     /// The cloud's address, where somebody names one.
-    pub(crate) fn named(self) -> Option<(&'a str, ValueSource)> {
+    pub(crate) fn address(self) -> Option<(&'a str, ValueSource)> {
         if let Some(url) = &self.flags.cloud {
             return Some((url.as_str(), ValueSource::Flag("--cloud".to_owned())));
         }
@@ -91,7 +91,7 @@ impl<'a> CloudSources<'a> {
         flag.or(variable).or_else(|| self.file.rpc_url.as_ref().map(|url| url.as_str()))
     }
 
-    /// Whether a cloud can be paid: a flag names one, or somebody a node of the chain.
+    /// Returns true if a cloud can be paid: a flag names one, or a node of the chain is named.
     pub(crate) fn has_chain(self) -> bool {
         self.flags.cloud.is_some() || self.rpc().is_some()
     }
@@ -109,7 +109,7 @@ impl<'a> CloudSources<'a> {
             ));
         }
         let named = self.flags.network.as_deref().or(self.file.network.as_deref());
-        PaymentNetwork::named(named.unwrap_or(USUAL_NETWORK), &self.file.networks)
+        PaymentNetwork::by_name(named.unwrap_or(USUAL_NETWORK), &self.file.networks)
     }
 
     /// The cloud at `url` with its chain, where a node of that is named.
@@ -152,7 +152,7 @@ pub(crate) fn account(
     ApiAccount::read_reference(home, named.url().0)
 }
 
-/// What it lives from, where it thinks with what a cloud sells.
+/// Returns cloud and chain for a brain that a cloud sells.
 pub(super) fn remote_of(
     brain: &Brain,
     cloud: CloudSources<'_>,
@@ -235,8 +235,10 @@ mod tests {
             (r#"{"conwayApiKey": "filed"}"#, None, None, CONWAY_URL, Some("filed")),
             (r#"{"conwayApiKey": "filed"}"#, Some(other), None, other, None),
         ] {
-            let (file, flags) = (parsed(text), flags(flag));
-            let (environment, account) = (Environment::default(), kept.map(account));
+            let file = parsed(text);
+            let flags = flags(flag);
+            let environment = Environment::default();
+            let account = kept.map(account);
             let account = account.as_ref();
             let sources =
                 CloudSources { flags: &flags, file: &file, environment: &environment, account };
@@ -250,7 +252,8 @@ mod tests {
         let environment = Environment::default();
         let remote = |text: &str, flags: &RemoteFlags| {
             let file = parsed(text);
-            let (file, environment) = (&file, &environment);
+            let file = &file;
+            let environment = &environment;
             CloudSources { flags, file, environment, account: None }.remote("https://c.example")
         };
         assert_eq!(remote("{}", &flags(None)).unwrap(), None);

@@ -1,4 +1,4 @@
-//! What holds: flags over environment over file over defaults.
+//! Merges flags over environment over file over defaults.
 //!
 //! Each value keeps its [`ValueSource`], so that a message can say where to change
 //! it. [`ResolvedConfig`] holds everything that the agent's process is told of the
@@ -29,6 +29,7 @@ use super::file::{
 use super::providers;
 use super::reference::{ModelStrategy, SoulConfig, TreasuryPolicy};
 use super::remote::{self, CloudSources, RemoteCloud};
+use super::snapshots::SnapshotsFile;
 use super::values::{HttpUrl, LoopbackAddr, Ranged};
 use crate::args::{BrainFlags, RemoteFlags};
 use crate::error::{CliError, CliErrors};
@@ -36,7 +37,7 @@ use crate::home::check_length;
 use crate::traces::{OtlpProtocol, TraceCollector};
 use crate::ui::text::plain;
 
-/// Where a value came from.
+/// Source of a value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, derive_more::Display)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ValueSource {
@@ -74,13 +75,13 @@ pub(crate) struct ResolvedConfig {
     pub(crate) name: String,
     /// Its purpose.
     pub(crate) genesis: String,
-    /// What its creator says to it at birth.
+    /// The creator's first message.
     pub(crate) creator_message: Option<String>,
     /// Its creator's address.
     pub(crate) creator_address: Option<Address>,
     /// The model it thinks with.
     pub(crate) brain: Brain,
-    /// Who named that model.
+    /// Source of that model.
     pub(crate) brain_origin: ValueSource,
     /// Other sellers of models, who stand in where one does not answer.
     pub(crate) other_sellers: Vec<HttpBrain>,
@@ -88,9 +89,9 @@ pub(crate) struct ResolvedConfig {
     pub(crate) local_fallback: Option<LocalBrain>,
     /// Which model thinks when, and what it may cost.
     pub(crate) model_strategy: ModelStrategy,
-    /// What makes vectors of what it remembers.
+    /// Source of vectors for memories.
     pub(crate) embeddings: Option<EmbeddingsFile>,
-    /// Whether a model sums up old turns.
+    /// True if a model summarizes old turns.
     pub(crate) summarize_history: bool,
     /// The most tokens of one answer.
     pub(crate) max_tokens_per_turn: Option<u32>,
@@ -100,40 +101,43 @@ pub(crate) struct ResolvedConfig {
     pub(crate) seed: u64,
     /// Temperature in thousandths.
     pub(crate) temperature_milli: u32,
-    /// How what it thinks of itself may change.
+    /// Settings for changes to the soul.
     pub(crate) soul: SoulConfig,
-    /// What it may lose before it hibernates.
+    /// Losses before it hibernates.
     pub(crate) stop_loss: StopLossFile,
     pub(crate) wake_envelope: EnvelopeFile,
-    /// How its creator is asked.
+    /// The limits of snapshots of its workspace.
+    pub(crate) snapshots: SnapshotsFile,
+    /// Settings for questions to its creator.
     pub(crate) approvals: ApprovalsFile,
     /// Private origins that may be reached besides the brain's.
     pub(crate) allowed_origins: Vec<String>,
     /// The rented machine that its commands run on.
     pub(crate) machine: Option<RemoteMachineId>,
-    /// Where its commands may send requests.
+    /// Hosts that commands may reach.
     pub(crate) egress: EgressFile,
-    /// What it may spend without asking.
+    /// Limits for spending without asking.
     pub(crate) treasury_policy: TreasuryPolicy,
-    /// What is logged.
+    /// Level of the log.
     #[serde(skip)]
     pub(crate) log_level: LogLevel,
-    /// Where alerts and pleas are posted. The agent is not told: the address may be secret.
+    /// Address for alerts and requests for money. The agent is not told, because the address may
+    /// be secret.
     #[serde(skip)]
     pub(crate) webhook: Option<String>,
     /// The collector that gets traces.
     #[serde(skip)]
     pub(crate) traces: Option<TraceCollector>,
-    /// Where metrics are served.
+    /// Address of the metrics.
     #[serde(skip)]
     pub(crate) metrics: Option<SocketAddr>,
-    /// What it lives from, where that is not its own.
+    /// Cloud and chain, if they are not its own.
     #[serde(skip)]
     pub(crate) remote: Option<RemoteCloud>,
 }
 
 impl ResolvedConfig {
-    /// What answers of models may cost.
+    /// Returns the ceilings of model calls.
     pub(crate) fn ceilings(&self) -> InferenceCeilings {
         let per_day = Some(self.treasury_policy.inference_per_day());
         InferenceCeilings { per_day, ..self.model_strategy.ceilings() }
@@ -229,6 +233,7 @@ pub(crate) fn resolve(
         soul: file.soul_config.clone(),
         stop_loss: file.stop_loss,
         wake_envelope: file.wake_envelope,
+        snapshots: file.snapshots,
         approvals: file.approvals,
         allowed_origins: file.allowed_origins.iter().map(|url| url.as_str().to_owned()).collect(),
         machine,
@@ -276,8 +281,7 @@ fn local_fallback(file: &ConfigFile, flags: &BrainFlags, brain: &Brain) -> Optio
     flags.fallback().filter(|_| may && is_elsewhere)
 }
 
-/// What it may spend: on a key that was only lying in the environment less than on one that
-/// somebody named.
+/// Returns the limits for spending: lower with a key that was only found in the environment.
 fn treasury_policy(file: &ConfigFile, brain: &ValueSource) -> Result<TreasuryPolicy, CliError> {
     let policy = file.treasury_policy.clone();
     match brain {

@@ -1,4 +1,4 @@
-//! What holds when several places say something.
+//! Merging of values from several places.
 
 use automaton_core::secret::Secret;
 use automaton_inference::providers::http::ApiFormat;
@@ -32,7 +32,8 @@ fn check(text: &str, flags: &BrainFlags, environment: &Environment, expected: &s
 
 #[test]
 fn the_keys_of_the_reference_lead_to_a_server() {
-    let (flags, none) = (BrainFlags::default(), Environment::default());
+    let flags = BrainFlags::default();
+    let none = Environment::default();
     let mine = Environment {
         conway_api_url: Some("http://127.0.0.1:9".to_owned()),
         conway_api_key: Some(Secret::new("env".to_owned())),
@@ -165,7 +166,8 @@ fn a_flag_names_another_model_file_and_the_hash_stays_with_its_own() {
     let text = format!(
         r#""brain": {{"kind": "local", "model": "/m", "helper": "/p", "sha256": "{hash}"}}"#
     );
-    let (model, helper) = (Some("/f".into()), Some("/fp".into()));
+    let model = Some("/f".into());
+    let helper = Some("/fp".into());
     let flags =
         BrainFlags { default_model: model, default_helper: helper, ..BrainFlags::default() };
     let line = format!("/m on this machine | {hash} | key `brain` of automaton.json");

@@ -131,7 +131,7 @@ texts! {
         }
     }
 
-    /// What the creator says at length: 1 to 16,000 characters.
+    /// A long text of the creator: 1 to 16,000 characters.
     Prompt {
         { "type": "string", "minLength": 1, "maxLength": 16_000 },
         |text| match text.chars().count() {
@@ -148,7 +148,7 @@ texts! {
             let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
             match rest {
                 Some(rest) if !rest.is_empty() && !rest.starts_with('/') => Ok(()),
-                _ => Err(format!("'{}' is no http:// or https:// address", shown(text))),
+                _ => Err(format!("'{}' is no http:// or https:// address", shorten(text))),
             }
         }
     }
@@ -160,7 +160,7 @@ texts! {
             Some(_) => Ok(()),
             None => Err(format!(
                 "'{}' is no host such as pypi.org, or *.pythonhosted.org for all under it",
-                shown(text)
+                shorten(text)
             )),
         }
     }
@@ -184,7 +184,7 @@ texts! {
             // These say where a request goes and how it is framed.
             let framing = ["host", "content-length"].contains(&name.as_str());
             if !fits || framing || proxy::is_of_one_hop(&name) {
-                return Err(format!("'{}' is no header that a credential can be in", shown(text)));
+                return Err(format!("'{}' is no header that a credential can be in", shorten(text)));
             }
             Ok(())
         }
@@ -195,7 +195,7 @@ texts! {
         { "type": "string", "format": "date" },
         |text| match beginning_of_day(text) {
             Some(_) => Ok(()),
-            None => Err(format!("'{}' is no day such as 2026-12-01", shown(text))),
+            None => Err(format!("'{}' is no day such as 2026-12-01", shorten(text))),
         }
     }
 
@@ -207,14 +207,14 @@ texts! {
             if text.len() == 64 && text.bytes().all(digit) {
                 Ok(())
             } else {
-                Err(format!("'{}' is no SHA-256 (64 of 0-9, a-f)", shown(text)))
+                Err(format!("'{}' is no SHA-256 (64 of 0-9, a-f)", shorten(text)))
             }
         }
     }
 }
 
 impl Day {
-    /// When it begins, in UTC.
+    /// Returns its beginning, in UTC.
     pub(crate) fn beginning(&self) -> Timestamp {
         beginning_of_day(self.as_str()).unwrap_or(Timestamp::EPOCH)
     }
@@ -231,7 +231,7 @@ fn beginning_of_day(text: &str) -> Option<Timestamp> {
     Some(Timestamp::EPOCH.after(Span::from_secs(days.checked_mul(86_400)?)))
 }
 
-/// Where something may be sent: a host or an origin.
+/// Destination of a request: a host or an origin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum EgressTarget {
     Host(HostPattern),
@@ -274,7 +274,7 @@ impl std::str::FromStr for Dollars {
         amount.map(Self).ok_or_else(|| {
             format!(
                 "'{}' is no price from 0 to {} US dollars, such as \"1.25\", with at most six places",
-                shown(text),
+                shorten(text),
                 Self::MAX
             )
         })
@@ -315,20 +315,20 @@ schema! {
     }
 }
 
-/// What a model costs, in US dollars for a million tokens.
+/// Prices of a model, in US dollars for a million tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct PricesFile {
-    /// Of the prompt.
+    /// Price of the prompt.
     pub(crate) input_per_million: Dollars,
-    /// Of the part of the prompt that the provider had in a cache; by default as much.
+    /// Price of the cached part of the prompt; by default the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) cached_per_million: Option<Dollars>,
-    /// Of the part of the prompt that was written into the provider's cache; by default as the
-    /// rest of it.
+    /// Price of the part of the prompt that is written into the provider's cache; by default the
+    /// same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) cache_write_per_million: Option<Dollars>,
-    /// Of the answer.
+    /// Price of the answer.
     pub(crate) output_per_million: Dollars,
 }
 
@@ -389,7 +389,7 @@ impl<'de> Deserialize<'de> for LoopbackAddr {
             PortOrText::Text(text) => {
                 let port = text.parse().map(of_port);
                 port.or_else(|_| text.parse()).map_err(|_| {
-                    let shown = shown(&text);
+                    let shown = shorten(&text);
                     D::Error::custom(format!("'{shown}' is neither 127.0.0.1:PORT nor a port"))
                 })?
             }
@@ -407,7 +407,7 @@ schema! {
 }
 
 /// A stranger's text, short enough for an error.
-fn shown(text: &str) -> String {
+fn shorten(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(80).collect()
 }
 

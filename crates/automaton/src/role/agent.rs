@@ -14,7 +14,7 @@ use std::time::Duration;
 use automaton_agent::treasury::{Treasury, TreasuryDeps};
 use automaton_agent::{
     ANSWER_TOKENS, AgentDeps, AgentLimits, Budgets, EgressConfig, EndReason, EventSink, Pace,
-    Sampling, Settings, StopLoss, TURNS_MAX, UnattendedBudget,
+    Sampling, Settings, StopLoss, TURNS_MAX, Toolbox, UnattendedBudget,
 };
 use automaton_core::entropy::SystemEntropy;
 use automaton_core::error::{Classified, ErrorClass};
@@ -50,14 +50,14 @@ use crate::operator;
 use crate::process::runtime;
 use crate::role::signer::wallet_of;
 
-/// How long the agent may go on after its supervisor is gone. Cloud, chain and signer
-/// went with it, so that nothing is left to wait for; the next agent waits for the home.
+/// Time for which the agent may go on after its supervisor is gone. Cloud, chain and signer went
+/// with it, so there is nothing to wait for, and the next agent waits for the home.
 const ORPHAN_MAX: Duration = Duration::from_secs(1);
 
 /// With a number of turns, at most so much of each sleep is waited for.
 const SLEEP_CAP: Span = Span::from_secs(1);
 
-/// What it may think between two calls of its creator, where the file says nothing.
+/// Default envelope between two calls of its creator.
 const ANSWERS: u32 = 30;
 const CENTS: Microcents = Microcents::new(25 * Microcents::PER_CENT);
 
@@ -68,7 +68,7 @@ const CREATOR_MESSAGE_KEY: &str = "creatorMessage";
 /// Events that wait for a follower at most; one that is further behind is let go.
 const FEED_MAX: usize = 1024;
 
-/// How often, and how long in all, the home's last agent is waited for.
+/// Interval, and number of tries, to wait for the home's last agent.
 const LOCK_POLL: Duration = Duration::from_millis(50);
 const LOCK_TRIES: u32 = 500;
 
@@ -87,7 +87,7 @@ fn start() -> Result<(), CliError> {
     let _lock = lock(&config.resolved.home)?;
     runtime()?.block_on(async {
         let (stop, stopped) = watch::channel(false);
-        let mut life = pin!(live(&config, stopped));
+        let mut life = pin!(run_agent(&config, stopped));
         let signals = StopSignals::watch(&signals)?;
         let supervisor = SupervisorLink::watch(lifeline)?;
         let mut orphaned = false;
@@ -124,17 +124,20 @@ fn lock(home: &Path) -> Result<LockGuard, CliError> {
     }
 }
 
-/// Puts everything together and lives.
-async fn live(config: &LaunchConfig, mut stopped: watch::Receiver<bool>) -> Result<(), CliError> {
+/// Connects all parts and runs the agent to its end.
+async fn run_agent(
+    config: &LaunchConfig,
+    mut stopped: watch::Receiver<bool>,
+) -> Result<(), CliError> {
     let resolved = &config.resolved;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let ids = IdGenerator::new(Arc::clone(&clock), Arc::new(SystemEntropy));
-    let events = Arc::new(EventPipe::of(&ids));
+    let events = Arc::new(EventPipe::new(&ids));
     let faults = armed(config.fault.as_deref().map(|text| (text, resolved.home.as_path())))?;
     let store = Store::open(&resolved.home.join(DATABASE), ids.clone(), Arc::clone(&faults))?;
     let (automaton, constitution) =
         home::birth_or_load(&store, &resolved.home, &resolved.name, &resolved.genesis).await?;
-    events.tell(Event::AgentStarted {
+    events.send(Event::AgentStarted {
         automaton,
         name: resolved.name.clone(),
         home: resolved.home.display().to_string(),
@@ -148,13 +151,7 @@ async fn live(config: &LaunchConfig, mut stopped: watch::Receiver<bool>) -> Resu
     }
     let launcher = Launcher::new(config.executable.clone());
     let probe = probe(&launcher);
-    if let Err(refusal) = check_sandbox(&probe) {
-        events.tell(Event::ErrorReported {
-            kind: refusal.kind(),
-            error: format!("no command can run here: {refusal}"),
-            hint: refusal.hint(),
-        });
-    }
+    report_sandbox(&probe, &events);
     let begun = ids.now();
     let who = Identity { automaton, resolved, ids: &ids };
     let brain = brain(config, &launcher, &probe, who, clock, &events);
@@ -164,9 +161,10 @@ async fn live(config: &LaunchConfig, mut stopped: watch::Receiver<bool>) -> Resu
         _ = stopped.wait_for(|stop| *stop) => return Ok(store.close().await?),
         brain = brain => brain?,
     };
-    events.tell(brain_ready(&providers, ids.now().since(begun)));
+    events.send(brain_ready(&providers, ids.now().since(begun)));
     let sink = Arc::clone(&events) as Arc<dyn EventSink>;
-    let (boot, told) = (Arc::new(SystemBootClock), Arc::clone(&sink));
+    let boot = Arc::new(SystemBootClock);
+    let told = Arc::clone(&sink);
     let around = TreasuryDeps { ids: ids.clone(), boot, faults: Arc::clone(&faults), events: told };
     let made = embedder::of_life(resolved, paid.as_ref(), (store.clone(), ids.clone()));
     let embedder = events.or_tell(made, "nothing makes vectors of what it remembers", None);
@@ -179,21 +177,34 @@ async fn live(config: &LaunchConfig, mut stopped: watch::Receiver<bool>) -> Resu
         embedder,
         launcher: Arc::new(launcher),
         probe,
+        started_at: ids.now(),
         ids,
         faults,
         events: sink,
         judge: operator::judge(&operator::path(&resolved.home), config.operator.as_deref())?,
         treasury,
+        toolbox: Arc::new(Toolbox::built_in()?),
     };
     let ended = automaton_agent::live(settings, deps, stopped).await;
     let closed = store.close().await;
     let reason = why_stopped(ended?.reason, config.turns_max);
     closed?;
-    events.tell(Event::AgentStopped { reason });
+    events.send(Event::AgentStopped { reason });
     Ok(())
 }
 
-/// Why the process ends by itself, after a colon.
+/// Reports if no command can run on this machine.
+fn report_sandbox(probe: &Probe, events: &EventPipe) {
+    if let Err(refusal) = check_sandbox(probe) {
+        events.send(Event::ErrorReported {
+            kind: refusal.kind(),
+            error: format!("no command can run here: {refusal}"),
+            hint: refusal.hint(),
+        });
+    }
+}
+
+/// Returns the reason for the end of the process, after a colon.
 fn why_stopped(reason: EndReason, turns_max: Option<u32>) -> String {
     match (reason, turns_max) {
         (EndReason::TurnsUsed, Some(1)) => "its one turn is used".to_owned(),
@@ -228,13 +239,13 @@ async fn brain(
             (provider::registry(&config.resolved, launcher, probe, clock).await?, None)
         }
         Some(money) => {
-            let opened = money::open(money, who, Arc::clone(&clock), |event| events.tell(event));
+            let opened = money::open(money, who, Arc::clone(&clock), |event| events.send(event));
             let (providers, access) = opened.await?;
             (providers, Some(access))
         }
     };
     // A file that cannot be used keeps nobody from thinking.
-    let found = PulledModels::of(&config.resolved, launcher, probe, Arc::clone(&clock));
+    let found = PulledModels::find(&config.resolved, launcher, probe, Arc::clone(&clock));
     let providers = match found {
         Some(found) => providers.with_finder(Arc::new(found)),
         None => providers,
@@ -246,8 +257,7 @@ async fn brain(
     Ok((providers, paid))
 }
 
-/// Whether commands can run on this machine, as far as that is known before
-/// one is asked for.
+/// Checks that commands can run on this machine, as far as that is known beforehand.
 ///
 /// # Errors
 /// The refusal that every command would meet.
@@ -283,7 +293,7 @@ async fn receive(store: &Store, text: &str, key: &str, events: &EventPipe) -> Re
     let before = total(store.inbox_counts().await?);
     let message = store.receive(body.clone(), Some(key)).await?;
     if total(store.inbox_counts().await?) > before {
-        events.tell(Event::MessageReceived { message, body });
+        events.send(Event::MessageReceived { message, body });
     }
     Ok(())
 }
@@ -304,7 +314,7 @@ pub(crate) fn armed(fault: Option<(&str, &Path)>) -> Result<Arc<dyn Faults>, Cli
     Ok(Arc::new(ArmedFaults::arm(charge, home, kill)?))
 }
 
-/// What the agent is told, from the configuration and its own files.
+/// Returns the agent's settings, from the configuration and its own files.
 pub(crate) fn settings(
     resolved: &ResolvedConfig,
     egress: &EgressConfig,
@@ -328,12 +338,13 @@ pub(crate) fn settings(
         limits: limits(resolved, turns_max),
         machine: resolved.machine.clone(),
         egress: egress.clone(),
+        snapshots: resolved.snapshots.limits(),
         budgets: budgets(resolved, turns_max),
         pace: Pace { turns_max, sleep_cap: turns_max.map(|_| SLEEP_CAP) },
     }
 }
 
-/// How long a question waits for its answer, where the file says so.
+/// Returns the time for which a question waits for its answer, if the file names one.
 fn answer_within(resolved: &ResolvedConfig) -> Option<Span> {
     let minutes = resolved.approvals.wait_minutes?;
     Some(Span::from_secs(i64::from(minutes.get_u32()) * 60))
@@ -357,9 +368,9 @@ fn limits(resolved: &ResolvedConfig, turns_max: Option<u32>) -> AgentLimits {
     }
 }
 
-/// What it may lose, and spend on thinking. Who starts it for a number of turns has said
-/// how much it may think. A wake that the creator causes has the budget of the day, whether the
-/// file names one or not: for those only what the file names of the envelope holds.
+/// Returns the limits for losses and thinking. A run with a number of turns has its limit. A wake
+/// that the creator causes has the budget of the day, whether the file names one or not, unless
+/// the file sets an envelope.
 fn budgets(resolved: &ResolvedConfig, turns_max: Option<u32>) -> Budgets {
     let StopLossFile { per_day_cents, per_goal_cents, total_cents } = resolved.stop_loss;
     let EnvelopeFile { answers, cents } = resolved.wake_envelope;
@@ -404,20 +415,20 @@ struct EventPipe {
 }
 
 impl EventPipe {
-    fn of(ids: &IdGenerator) -> Self {
+    fn new(ids: &IdGenerator) -> Self {
         Self { ids: ids.clone(), feed: broadcast::Sender::new(FEED_MAX) }
     }
 
-    /// What was made; where that failed, what there is instead, once it is told.
+    /// Returns the value; on failure reports it and returns the replacement.
     fn or_tell<T>(&self, made: Result<T, CliError>, failed: &str, instead: T) -> T {
         made.unwrap_or_else(|failure| {
             let error = format!("{failed}: {}", failure.line());
-            self.tell(Event::ErrorReported { kind: failure.kind, error, hint: failure.remedy });
+            self.send(Event::ErrorReported { kind: failure.kind, error, hint: failure.remedy });
             instead
         })
     }
 
-    fn tell(&self, event: Event) {
+    fn send(&self, event: Event) {
         self.emit(StampedEvent { at: self.ids.now(), event });
     }
 }
@@ -428,7 +439,7 @@ impl EventSink for EventPipe {
             // silent-ok: the last follower left in this very moment.
             self.feed.send(Arc::new(event.clone())).ok();
         }
-        launch_config::tell(&ChildMessage::Event(event));
+        launch_config::send_message(&ChildMessage::Event(event));
     }
 
     fn follow(&self) -> Option<broadcast::Receiver<Arc<StampedEvent>>> {

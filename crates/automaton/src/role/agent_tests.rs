@@ -1,4 +1,4 @@
-//! How the limits of a wake follow what the file says.
+//! Limits of a wake, by the file's values.
 
 use automaton_agent::UnattendedBudget;
 
@@ -8,7 +8,8 @@ fn resolved(keys: &str) -> ResolvedConfig {
     let brain = r#"{"kind": "http", "url": "http://127.0.0.1:9"}"#;
     let text = format!(r#"{{"name": "a", "genesisPrompt": "b", "brain": {brain}{keys}}}"#);
     let file = file::parse(Path::new("automaton.json"), &text).unwrap();
-    let (flags, none) = (BrainFlags::default(), Environment::default());
+    let flags = BrainFlags::default();
+    let none = Environment::default();
     resolve::resolve(Path::new("/h"), &file, &flags, &RemoteFlags::default(), &none).unwrap()
 }
 
@@ -20,13 +21,15 @@ fn check(
     envelopes: (&str, &str),
 ) -> AgentLimits {
     let resolved = resolved(keys);
-    let (limits, budgets) = (limits(&resolved, turns_max), budgets(&resolved, turns_max));
+    let limits = limits(&resolved, turns_max);
+    let budgets = budgets(&resolved, turns_max);
     let shown = |UnattendedBudget { answers, cost }: UnattendedBudget| {
         let answers = answers.map_or_else(String::new, |answers| answers.to_string());
         format!("{answers}/{}", cost.map_or_else(String::new, |cost| cost.to_string()))
     };
     assert_eq!((limits.turns_per_wake, limits.turns_of_creator), turns, "{keys}");
-    let (own, creators) = (budgets.envelope_of(false), budgets.envelope_of(true));
+    let own = budgets.envelope_for(false);
+    let creators = budgets.envelope_for(true);
     assert_eq!((shown(own).as_str(), shown(creators).as_str()), envelopes, "{keys}");
     limits
 }
@@ -69,7 +72,7 @@ fn a_question_waits_as_long_as_the_file_says() {
 fn the_usual_limits_are_those_of_a_file_that_says_nothing_of_them() {
     let (usual, budgets) = usual_limits().unwrap();
     assert_eq!((usual.turns_per_wake, usual.turns_of_creator), (25, 1000));
-    assert_eq!(budgets.envelope_of(true), UnattendedBudget::default());
+    assert_eq!(budgets.envelope_for(true), UnattendedBudget::default());
     let day = budgets.ceilings.per_day.unwrap();
     assert_eq!(day, Microcents::new(500 * Microcents::PER_CENT));
 }

@@ -19,13 +19,13 @@ use crate::config::resolve::{Brain, HttpBrain, KeyScheme, ResolvedConfig, ValueS
 use crate::error::CliError;
 use crate::http::client;
 
-/// How long the answer to the short question may take; a model may be loaded first.
+/// Time for the answer to the short question; a model may have to be loaded first.
 const ANSWER_WITHIN: Duration = Duration::from_secs(20);
 
 /// Tokens of that answer: the fewest that every format takes.
 const ANSWER_TOKENS: u32 = 16;
 
-/// How far a server is asked.
+/// Depth of the check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CheckDepth {
     /// For its models, and where it does not list them for a short answer. The brain is named for
@@ -37,12 +37,12 @@ pub(crate) enum CheckDepth {
     List,
 }
 
-/// What was found of a server that may be used.
+/// Result of a check that passed.
 #[derive(Debug, Default)]
 pub(crate) struct CheckedBrain {
     /// The model to ask it for, where nobody named one.
     pub(crate) only_model: Option<ModelId>,
-    /// What could not be asked now, and may pass.
+    /// Answer that is missing for now, and may come later.
     pub(crate) unknown: Option<CliError>,
 }
 
@@ -97,7 +97,7 @@ async fn check_answer(
     resolved: &ResolvedConfig,
     depth: CheckDepth,
 ) -> Result<CheckedBrain, CliError> {
-    let model = provider::reach(http, &http.model, resolved, Arc::new(SystemClock))?;
+    let model = provider::http_provider(http, &http.model, resolved, Arc::new(SystemClock))?;
     let question = CompletionRequest {
         messages: vec![Arc::new(Message::user("Reply with OK."))],
         tools: Arc::default(),
@@ -178,7 +178,7 @@ fn judge(
     }
 }
 
-/// What to do about an address that leads to no model.
+/// Remedy for an address without a model.
 const ADDRESS: &str = "check the address and the port: many servers want /v1 at the end; `brain.format` in \
      automaton.json names another format than chat completions";
 

@@ -1,4 +1,4 @@
-//! What makes vectors of what an automaton remembers, as its configuration says.
+//! Source of an automaton's vectors, by its configuration.
 //!
 //! Nothing is read or asked before the first text comes; a model that is none is told then. A
 //! server that may charge is refused, unless it is the cloud of one that lives: what is spent must
@@ -57,7 +57,8 @@ fn served(base: &str, model: &str) -> Result<ServedEmbedder, CliError> {
     let path = url.path().trim_end_matches('/');
     let path = path.trim_end_matches("/embeddings").trim_end_matches("/v1").to_owned();
     url.set_path(&format!("{path}/v1/embeddings"));
-    let (client, model) = (http::client([base])?, ModelId::from(model));
+    let client = http::client([base])?;
+    let model = ModelId::from(model);
     Ok(ServedEmbedder::new(EmbeddingServer::new(client, url, model, ApiAuth::None)))
 }
 
@@ -72,7 +73,7 @@ impl Embedder for UnpaidEmbedder {
     }
 }
 
-/// What an automaton that lives has: where its configuration says so, one of these models, which
+/// Returns the embedder of a running automaton; with such a configuration one of the models that
 /// its cloud sells.
 ///
 /// # Errors
@@ -97,6 +98,7 @@ pub(crate) fn of_life(
     })?;
     let auth = key.clone().map_or(ApiAuth::None, ApiAuth::Raw);
     let server = EmbeddingServer::new(net.clone(), cloud.url(&["v1", "embeddings"])?, model, auth);
-    let (prices, ceilings) = (catalogue::served(row).prices, resolved.ceilings());
+    let prices = catalogue::served(row).prices;
+    let ceilings = resolved.ceilings();
     Ok(Some(Arc::new(PaidEmbedder::new(server, prices, origin.clone(), ceilings, books))))
 }

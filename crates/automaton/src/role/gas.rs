@@ -16,7 +16,7 @@ use automaton_wallet::SignerClient;
 use super::signer::{self, PassphraseLocation, RunningSigner, SignerLaunchConfig};
 use crate::error::CliError;
 
-/// How often it is looked whether the signer lives.
+/// Interval at which the signer is checked.
 const WATCHED_EVERY: Duration = Duration::from_millis(500);
 
 /// Starts the signer that a cloud's configuration names.

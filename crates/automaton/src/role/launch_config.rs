@@ -1,4 +1,4 @@
-//! What a supervisor tells its children, and what it hears.
+//! Messages between a supervisor and its children.
 //!
 //! A charter is one line of JSON on the child's standard input: no argument
 //! and no variable of the environment, since others could read those, and it
@@ -40,7 +40,7 @@ pub(crate) const LINE_BYTES_MAX: usize = 8 * 1024 * 1024;
 pub(crate) struct LaunchConfig {
     /// The configuration as it holds.
     pub(crate) resolved: ResolvedConfig,
-    /// Where its commands may send requests, with what is put into them.
+    /// Hosts that commands may reach, with the credentials for them.
     pub(crate) egress: EgressLaunchConfig,
     /// The operator's rules, as the file had them at the start.
     pub(crate) operator: Option<String>,
@@ -53,7 +53,7 @@ pub(crate) struct LaunchConfig {
     pub(crate) ask: Option<InitialMessage>,
     /// A crash to rehearse, `POINT[:N]`.
     pub(crate) fault: Option<String>,
-    /// What it lives from; without it thinking costs nothing.
+    /// Cloud and chain; without them thinking costs nothing.
     pub(crate) money: Option<MoneyLaunchConfig>,
 }
 
@@ -71,7 +71,7 @@ pub(crate) struct MoneyLaunchConfig {
     pub(crate) rpc: String,
     /// The token that is paid in.
     pub(crate) token: TokenLaunchConfig,
-    /// How many blocks have to follow on one before what it says is taken for good.
+    /// Blocks that must follow a block before it counts as final.
     pub(crate) confirmations: u64,
     /// The chain that sign-ins name.
     pub(crate) sign_in_chain: u64,
@@ -92,7 +92,7 @@ pub(crate) struct InitialMessage {
 pub(crate) enum ChildMessage {
     /// It cannot go on, and ends.
     Fatal {
-        /// Who has to act.
+        /// Party that has to act.
         kind: ErrorClass,
         /// The sentence and its causes.
         error: String,
@@ -108,7 +108,7 @@ pub(crate) enum ChildMessage {
     },
 }
 
-/// What a child is told: its charter, and how it speaks of what it does inside.
+/// Configuration of a child, with its diagnostics.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ChildConfig<T> {
     /// As its parent speaks.
@@ -125,7 +125,8 @@ impl<T: Serialize> ChildConfig<T> {
     /// # Errors
     /// When the charter has no JSON form.
     pub(crate) fn line(config: T) -> Result<Vec<u8>, serde_json::Error> {
-        let (diagnostics, authorities) = (Diagnostics::spoken(), PrivateAuthorities::installed());
+        let diagnostics = Diagnostics::spoken();
+        let authorities = PrivateAuthorities::installed();
         let told = Self { diagnostics, authorities, config };
         let mut line = serde_json::to_vec(&told)?;
         line.push(b'\n');
@@ -148,7 +149,7 @@ pub(crate) fn read<T: DeserializeOwned>() -> Result<ChildConfig<T>, CliError> {
 }
 
 /// Tells the supervisor something.
-pub(crate) fn tell(line: &ChildMessage) {
+pub(crate) fn send_message(line: &ChildMessage) {
     // silent-ok: events and failures are plain data, which always has a JSON form.
     let Ok(mut text) = serde_json::to_vec(line) else { return };
     text.push(b'\n');
@@ -161,7 +162,8 @@ pub(crate) fn tell(line: &ChildMessage) {
 /// The end of a child: what it failed with is its last line.
 pub(crate) fn ended(outcome: Result<(), CliError>) -> ExitCode {
     let Err(failure) = outcome else { return ExitCode::SUCCESS };
-    let (kind, remedy) = (failure.kind, failure.remedy.clone());
-    tell(&ChildMessage::Fatal { kind, error: failure.line(), remedy });
+    let kind = failure.kind;
+    let remedy = failure.remedy.clone();
+    send_message(&ChildMessage::Fatal { kind, error: failure.line(), remedy });
     failure.exit_code()
 }

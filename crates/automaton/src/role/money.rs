@@ -1,4 +1,4 @@
-//! What the agent lives from: its wallet, its account with a cloud, its treasury.
+//! Money of the agent: its wallet, its account with a cloud, its treasury.
 //!
 //! The agent has a socket to its signer and an API key; it never has the key to
 //! the wallet. Where there is no account yet it makes one, and an account that the
@@ -35,15 +35,14 @@ use crate::config::resolve::{Brain, HttpBrain, ResolvedConfig, ValueSource};
 use crate::error::CliError;
 use crate::http::{client, origin, url};
 
-/// How long cloud and chain may be away while an agent starts, and how often they are
-/// tried.
+/// Time for which cloud and chain may be away while an agent starts, and the interval of tries.
 const AWAY_MAX: Duration = Duration::from_secs(20);
 const AGAIN: Duration = Duration::from_millis(200);
 
 /// Characters of what a cloud is told of it at most.
 const BIO_CHARS_MAX: usize = 500;
 
-/// Who the automaton is, for a cloud.
+/// Identity of the automaton, for a cloud.
 pub(crate) struct Identity<'a> {
     /// Its id.
     pub(crate) automaton: AutomatonId,
@@ -53,7 +52,7 @@ pub(crate) struct Identity<'a> {
     pub(crate) ids: &'a IdGenerator,
 }
 
-/// What purchases are made with, and all that the cloud sells.
+/// Context of purchases, and all models that the cloud sells.
 pub(crate) type CloudAccess = (PaymentContext, Vec<ModelRow>);
 
 /// Opens the wallet, finds or makes the account, and asks the cloud for its model.
@@ -83,7 +82,7 @@ pub(crate) async fn open(
     // Behind the cloud is the server that the configuration names.
     let remedies = remedies(&resolved.brain, &resolved.brain_origin, true);
     let known = describe(&resolved.brain)?;
-    let info = |row: &ModelRow| sold(row, &known, &resolved.brain);
+    let info = |row: &ModelRow| model_as_sold(row, &known, &resolved.brain);
     let at_cloud = |row: &ModelRow| {
         provider(config, &key, net.clone(), remedies.clone(), info(row), Arc::clone(&clock))
     };
@@ -113,7 +112,8 @@ pub(crate) async fn open(
             ),
         });
     }
-    let (rpc, chain_id) = (url(&config.rpc)?, config.token.chain_id);
+    let rpc = url(&config.rpc)?;
+    let chain_id = config.token.chain_id;
     let connect = async || Ok(ChainClient::connect(net.clone(), rpc.clone(), chain_id).await?);
     let chain = patiently(connect).await?.confirmed_by(config.confirmations);
     let token = TokenDomain {
@@ -128,7 +128,7 @@ pub(crate) async fn open(
     Ok((providers, (payment_context, models.data)))
 }
 
-/// Who sells the models, for people.
+/// Returns the seller of the models, for people.
 fn seller(cloud: &str) -> String {
     if is_here(cloud) { "its own cloud".to_owned() } else { cloud.to_owned() }
 }
@@ -177,10 +177,12 @@ async fn account(
             Err(error) => return Err(error.into()),
         }
     }
-    let (now, chain) = (who.ids.now(), config.sign_in_chain);
+    let now = who.ids.now();
+    let chain = config.sign_in_chain;
     let account = ApiAccount::open(cloud, &config.cloud, signer, now, chain).await?;
-    account.keep(home)?;
-    let (at, address) = (origin(&config.cloud)?.to_string(), signer.address().to_string());
+    account.write(home)?;
+    let at = origin(&config.cloud)?.to_string();
+    let address = signer.address().to_string();
     tell(Event::AccountOpened { cloud: at, address });
     let account = registered(account, who, cloud, signer, &tell).await?;
     let models = cloud.models(&account.key).await?;
@@ -200,7 +202,7 @@ async fn registered(
     match account.register(cloud, signer, whom).await {
         Ok(()) => {
             let account = ApiAccount { registered: true, ..account };
-            account.keep(&who.resolved.home)?;
+            account.write(&who.resolved.home)?;
             Ok(account)
         }
         Err(failure) => {
@@ -222,7 +224,7 @@ pub(crate) fn refused_key(error: CloudClientError, from: &ValueSource) -> CliErr
     failure.hint(format!("correct the {from}; or remove it, and the wallet signs in by itself"))
 }
 
-/// What the automaton says of itself; nothing where its creator has no address.
+/// Returns its registration; `None` if its creator has no address.
 fn registration(who: &Identity<'_>) -> Option<RegistrationFields> {
     let Identity { automaton, resolved, ids } = who;
     Some(RegistrationFields {
@@ -235,7 +237,7 @@ fn registration(who: &Identity<'_>) -> Option<RegistrationFields> {
     })
 }
 
-/// What the cloud shows of it: what its creator said at birth, as far as it fits.
+/// Returns the description for the cloud: its creator's first message, as far as it fits.
 fn bio(message: Option<&str>) -> String {
     message.unwrap_or_default().chars().take(BIO_CHARS_MAX).collect()
 }
@@ -253,7 +255,7 @@ fn wanted_stand_ins<'a>(
 
 /// A model as its cloud sells it, which knows neither what was left to guess nor what its
 /// creator says of the server behind it.
-fn sold(row: &ModelRow, known: &ModelInfo, brain: &Brain) -> ModelInfo {
+fn model_as_sold(row: &ModelRow, known: &ModelInfo, brain: &Brain) -> ModelInfo {
     let info = catalogue::served(row);
     let said = match brain {
         Brain::Http(http) => http.said.dialect,

@@ -54,7 +54,7 @@ pub(crate) async fn registry(
         let mut roles = roles(server, model);
         // The first is there already.
         roles.retain(|role| *role != ModelTier::Usual || server.url != http.url);
-        let provider = reach(server, model, resolved, Arc::clone(&clock))?;
+        let provider = http_provider(server, model, resolved, Arc::clone(&clock))?;
         let seller = server.seller().to_owned();
         providers = providers.with(RegisteredModel { provider, seller, roles });
     }
@@ -83,19 +83,19 @@ pub(crate) fn stand_ins(resolved: &ResolvedConfig) -> impl Iterator<Item = (&Htt
     })
 }
 
-/// What a model of another seller is for.
+/// Returns the roles of a model of another seller.
 pub(crate) fn roles_of_stand_in(resolved: &ResolvedConfig, model: &ModelId) -> Vec<ModelTier> {
     let mut found = stand_ins(resolved).filter(|(_, name)| *name == model);
     found.next().map_or_else(Vec::new, |(server, name)| roles(server, name))
 }
 
-/// What a model of a server is for.
+/// Returns the roles of a model of a server.
 fn roles(server: &HttpBrain, model: &ModelId) -> Vec<ModelTier> {
     let usual = (*model == server.model).then_some(ModelTier::Usual);
     usual.into_iter().chain(server.cheaper.roles(model)).collect()
 }
 
-/// What the configuration says of the models, without asking or starting any.
+/// Returns the models by the configuration, without asking or starting any.
 ///
 /// # Errors
 /// When the catalogue is damaged.
@@ -156,7 +156,7 @@ async fn start(
 ) -> Result<Arc<dyn Provider>, CliError> {
     let brain = match &resolved.brain {
         Brain::Local(brain) => brain,
-        Brain::Http(http) => return reach(http, &http.model, resolved, clock),
+        Brain::Http(http) => return http_provider(http, &http.model, resolved, clock),
     };
     let mut wrong = CliErrors::default();
     check_files(brain, &mut wrong);
@@ -177,11 +177,12 @@ pub(crate) async fn with_local_fallback(
     let Some(local) = &resolved.local_fallback else { return Ok(providers) };
     let config = LocalModelConfig::of_machine(launcher.clone(), probe.clone(), files_of(local))?;
     let model = Arc::new(LocalModel::on_demand(config, clock).await?);
-    let (seller, roles) = ("this machine".to_owned(), vec![ModelTier::Usual]);
+    let seller = "this machine".to_owned();
+    let roles = vec![ModelTier::Usual];
     Ok(providers.with(RegisteredModel { provider: model, seller, roles }))
 }
 
-/// What a model of this machine is run from.
+/// Returns the files of a local model.
 fn files_of(brain: &LocalBrain) -> LocalModelFiles {
     LocalModelFiles {
         model: brain.model.clone(),
@@ -211,7 +212,7 @@ fn check_file(path: &Path, what: &str) -> Result<(), CliError> {
     if metadata.is_file() { Ok(()) } else { Err(unusable()) }
 }
 
-pub(super) fn reach(
+pub(super) fn http_provider(
     brain: &HttpBrain,
     model: &ModelId,
     resolved: &ResolvedConfig,
@@ -238,7 +239,7 @@ pub(super) fn auth(brain: &HttpBrain) -> ApiAuth {
     }
 }
 
-/// Where the creator mends what the model's server refuses.
+/// Returns the remedies for refusals of the model's server.
 pub(crate) fn remedies(brain: &Brain, named_by: &ValueSource, behind_cloud: bool) -> Remedies {
     let window = "say the model's window with `brain.contextTokens` in automaton.json, or \
                   --context-tokens; or use a model with a larger one";
@@ -264,17 +265,19 @@ pub(crate) fn remedies(brain: &Brain, named_by: &ValueSource, behind_cloud: bool
         }
         _ => "name another model with `inferenceModel` in automaton.json",
     };
-    let (key, model, window) = (Some(key), Some(model.to_owned()), Some(window.to_owned()));
+    let key = Some(key);
+    let model = Some(model.to_owned());
+    let window = Some(window.to_owned());
     Remedies { key, behind_cloud, model, window }
 }
 
-/// Whether a server is on this machine.
+/// Returns true if a server is on this machine.
 pub(crate) fn is_here(url: &str) -> bool {
-    place(url) == ModelHosting::Here
+    hosting_of(url) == ModelHosting::Here
 }
 
-/// Where a server is: whom to believe what it says of its models.
-fn place(url: &str) -> ModelHosting {
+/// Returns the location of a server, which decides whose claims are believed.
+fn hosting_of(url: &str) -> ModelHosting {
     let of_here = |origin: &automaton_net::Origin| match origin.address() {
         Some(address) => address.is_loopback(),
         None => origin.host() == "localhost",
@@ -287,7 +290,7 @@ fn place(url: &str) -> ModelHosting {
     }
 }
 
-/// What is known of a model of a server, without asking it.
+/// Returns the known properties of a server's model, without asking it.
 ///
 /// # Errors
 /// When the catalogue is damaged.
@@ -295,7 +298,12 @@ pub(crate) fn served_by(brain: &HttpBrain, model: &ModelId) -> Result<ModelInfo,
     let nobody = ModelClaims::default();
     // What the creator says is said of the usual model alone.
     let said = if *model == brain.model { &brain.said } else { &nobody };
-    Ok(catalogue::known(model.as_str(), place(&brain.url), said, &brain.served.of(model))?)
+    Ok(catalogue::merge_claims(
+        model.as_str(),
+        hosting_of(&brain.url),
+        said,
+        &brain.served.claims_of(model),
+    )?)
 }
 
 /// Asks the server for its models: their names, windows and prices. One that does not say
@@ -312,12 +320,13 @@ pub(crate) async fn discover_models_of(http: &mut HttpBrain) {
     let Ok(client) = client([http.url.as_str()]) else { return };
     let models = std::iter::once(&http.model).chain(http.cheaper.names());
     let models: Vec<&str> = models.map(ModelId::as_str).collect();
-    let (auth, place) = (auth(http), place(&http.url));
+    let auth = auth(http);
+    let place = hosting_of(&http.url);
     let asked = probe(&client, &http.url, http.format, &auth, place, &models).await;
     http.served = asked.unwrap_or_default();
 }
 
-/// What is known of the model without starting or reaching it.
+/// Returns the known properties of the model, without starting or reaching it.
 ///
 /// # Errors
 /// When the catalogue is damaged.
@@ -353,7 +362,7 @@ mod tests {
             ("https://localhost.example.com/v1", ModelHosting::Hosted),
             ("https://127.0.0.1.example.com/v1", ModelHosting::Hosted),
         ] {
-            assert_eq!(place(url), wanted, "{url}");
+            assert_eq!(hosting_of(url), wanted, "{url}");
         }
     }
 

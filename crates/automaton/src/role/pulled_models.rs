@@ -29,7 +29,7 @@ pub(crate) struct PulledModels {
 
 impl PulledModels {
     /// Those of this home, where there is a program that runs them.
-    pub(crate) fn of(
+    pub(crate) fn find(
         resolved: &ResolvedConfig,
         launcher: &Launcher,
         probe: &Probe,
@@ -65,10 +65,12 @@ impl PulledModels {
             sha256: Some(sha256.as_str().to_owned()),
             context_tokens: None,
         };
-        let (launcher, probe) = (self.launcher.clone(), self.probe.clone());
+        let launcher = self.launcher.clone();
+        let probe = self.probe.clone();
         let config = LocalModelConfig::of_machine(launcher, probe, files)?;
         let provider = Arc::new(LocalModel::on_demand(config, Arc::clone(&self.clock)).await?);
-        let (seller, roles) = ("this machine".to_owned(), Vec::new());
+        let seller = "this machine".to_owned();
+        let roles = Vec::new();
         Ok(Some(RegisteredModel { provider, seller, roles }))
     }
 }

@@ -37,12 +37,12 @@ use crate::home::write_atomically;
 use crate::http::{client, url};
 use crate::process::runtime;
 
-/// What the chain's process is called.
+/// Name of the chain's process.
 pub const CHAIN_ARG0: &str = "automaton-chain";
-/// What the cloud's process is called.
+/// Name of the cloud's process.
 pub const CLOUD_ARG0: &str = "automaton-cloud";
 
-/// How long it may take to stop, and requests under way among that.
+/// Time that it may take to stop, and the part of it for running requests.
 const STOP_WITHIN: Duration = Duration::from_secs(7);
 const REQUESTS_WITHIN: Duration = Duration::from_secs(5);
 
@@ -53,12 +53,12 @@ const BLOCK_EVERY: Duration = Duration::from_secs(60);
 const GAS_WEI: u64 = 100;
 const WEI_PER_ETHER: u64 = 1_000_000_000_000_000_000;
 
-/// What a service is started with.
+/// Configuration of a service.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct ServiceLaunchConfig {
-    /// What it serves.
+    /// The service.
     pub(crate) serves: ServiceBackend,
-    /// Where it listens; port 0 for any.
+    /// Address to listen at; port 0 for any.
     pub(crate) listen: SocketAddr,
     /// Our own executable, which is the sandbox's helper too.
     pub(crate) executable: PathBuf,
@@ -66,7 +66,7 @@ pub(crate) struct ServiceLaunchConfig {
     pub(crate) fault: Option<(String, PathBuf)>,
 }
 
-/// What a service serves.
+/// Kind of a service.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum ServiceBackend {
     /// A dev chain.
@@ -75,7 +75,7 @@ pub(crate) enum ServiceBackend {
     Cloud(String),
 }
 
-/// What a dev chain is started with.
+/// Configuration of a dev chain.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct ChainLaunchConfig {
     /// The folder that keeps it.
@@ -95,7 +95,7 @@ impl ServiceLaunchConfig {
         }
     }
 
-    /// What its process is called.
+    /// Returns the name of its process.
     pub(crate) const fn arg0(&self) -> &'static str {
         match self.serves {
             ServiceBackend::Chain(_) => CHAIN_ARG0,
@@ -104,7 +104,7 @@ impl ServiceLaunchConfig {
     }
 }
 
-/// What a service has before its threads start.
+/// A service before its threads start.
 enum PreparedService {
     Chain(ChainLaunchConfig),
     /// With the signer of its gas account.
@@ -197,13 +197,13 @@ async fn serve_chain(
         let has = || async { Ok::<_, CliError>(chain.balance(Devnet::usdc(), wallet).await?) };
         if !given.exists() && has().await? == MicroUsdc::ZERO {
             let transaction = devnet.fund(wallet, amount, U256::ZERO).await?.to_string();
-            tell(Event::WalletFunded { address: wallet.to_string(), amount, transaction });
+            send_event(Event::WalletFunded { address: wallet.to_string(), amount, transaction });
         }
         write_atomically(&given, b"", 0o600)?;
     }
     // The last block may be of long ago, and its time is a witness from now on.
     devnet.mine().await?;
-    launch_config::tell(&ChildMessage::Ready { url: rpc });
+    launch_config::send_message(&ChildMessage::Ready { url: rpc });
     // A chain has a block now and then though nobody pays: its time is what ends a
     // payment that was never sent.
     while timeout(BLOCK_EVERY, stopped.wait_for(|stop| *stop)).await.is_err() {
@@ -227,12 +227,12 @@ async fn serve_cloud(
         launcher: Some(Launcher::new(executable)),
         report: Arc::new(|sentence| {
             let error = format!("the cloud says: {sentence}");
-            tell(Event::ErrorReported { kind: ErrorClass::Upstream, error, hint: None });
+            send_event(Event::ErrorReported { kind: ErrorClass::Upstream, error, hint: None });
         }),
     };
     let (client, signer_ended) = gas::join(signer).await?;
     let cloud = CloudServer::start(config, deps, client).await?;
-    launch_config::tell(&ChildMessage::Ready { url: cloud.url().to_owned() });
+    launch_config::send_message(&ChildMessage::Ready { url: cloud.url().to_owned() });
     // Both arms are cancel-safe: they only wait.
     let ended = tokio::select! {
         // silent-ok: a sender that is gone means the same.
@@ -243,6 +243,9 @@ async fn serve_cloud(
     ended
 }
 
-fn tell(event: Event) {
-    launch_config::tell(&ChildMessage::Event(StampedEvent { at: SystemClock.now(), event }));
+fn send_event(event: Event) {
+    launch_config::send_message(&ChildMessage::Event(StampedEvent {
+        at: SystemClock.now(),
+        event,
+    }));
 }

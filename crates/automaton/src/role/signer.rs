@@ -30,17 +30,17 @@ use super::launch_config::{self, ChildConfig};
 use crate::config::network::PaymentNetwork;
 use crate::error::CliError;
 
-/// What the process is called.
+/// Name of the process.
 pub const ARG0: &str = "automaton-signer";
-/// Where it finds the socket of whom it signs for.
+/// Descriptor of the first agent's socket.
 const SOCKET: RawFd = launch_config::SIGNER;
 
-/// What a signer serves with.
+/// Configuration of a signer.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct SignerLaunchConfig {
     /// Its home.
     pub home: PathBuf,
-    /// Where the passphrase is; without a place it is asked for at the terminal.
+    /// Place of the passphrase; `None` asks at the terminal.
     pub passphrase: Option<PassphraseLocation>,
     /// The tokens that may be paid in.
     pub tokens: Vec<TokenLaunchConfig>,
@@ -49,23 +49,22 @@ pub struct SignerLaunchConfig {
     /// The contracts that may be called.
     #[serde(default)]
     pub contracts: Vec<Contract>,
-    /// What calls of contracts may cost.
+    /// Limits for the gas of contract calls.
     #[serde(default)]
     pub gas: GasRules,
     /// The time of the chain's last block, read just before.
     pub chain_time: Option<Timestamp>,
     /// A crash to rehearse, and the home made for it.
     pub fault: Option<(String, PathBuf)>,
-    /// How many agents there are besides the first.
+    /// Number of agents besides the first.
     #[serde(default)]
     pub others: u8,
-    /// Whether it serves agents one after the other, whose sockets are passed over the
-    /// one that it has.
+    /// True if it serves agents one after the other, whose sockets are passed over its own one.
     #[serde(default)]
     pub passes_fds: bool,
 }
 
-/// Where a passphrase lies.
+/// Place of a passphrase.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum PassphraseLocation {
     /// In a file that only its owner can read.
@@ -164,7 +163,7 @@ pub fn start_for(
     let (mut input, child_input) = UnixStream::pair().map_err(failed)?;
     let (socket, theirs) = UnixStream::pair().map_err(failed)?;
     let program = OwnProgram::beside(executable.to_owned(), ARG0);
-    let mut command = ProcessCommand::of(&program)
+    let mut command = ProcessCommand::from_own_program(&program)
         .arg0(ARG0)
         .stdin(Stdio::Descriptor(OwnedFd::from(child_input)))
         .stdout(Stdio::Null)
@@ -183,7 +182,7 @@ pub fn start_for(
     Ok((child, socket, others))
 }
 
-/// Where the sockets of the agents after the first are.
+/// Returns the descriptors of the other agents' sockets.
 fn places(others: u8) -> impl Iterator<Item = RawFd> {
     (1..=RawFd::from(others)).map(|number| SOCKET + number)
 }

@@ -1,4 +1,4 @@
-//! Where the events of a running automaton go: stdout, and the log.
+//! Output of a running automaton's events: stdout, and the log.
 //!
 //! With `--json` stdout holds events and nothing else; what a person should
 //! know besides goes to stderr.
@@ -17,7 +17,7 @@ use crate::config::env::Environment;
 use crate::error::CliError;
 use crate::log::EventLog;
 
-/// How long something has to take until it is shown that it does, and how often from then on.
+/// Duration from which a running step is shown, and the interval of updates.
 const PULSE: Duration = Duration::from_secs(1);
 
 /// Shows and logs events.
@@ -27,7 +27,7 @@ pub(crate) struct Console {
     pretty: Option<EventPrinter<Stdout>>,
     log: EventLog,
     noted: Vec<String>,
-    /// What takes its time, since when, and when that is shown next.
+    /// Running step, its start, and the time of the next update.
     busy: Option<(BusyIndicator, Instant, Instant)>,
     watched: bool,
 }
@@ -97,7 +97,7 @@ impl Console {
     ///
     /// # Errors
     /// As [`Console::show`].
-    pub(crate) fn tell(&mut self, event: Event) -> Result<(), CliError> {
+    pub(crate) fn report(&mut self, event: Event) -> Result<(), CliError> {
         self.show(&StampedEvent { at: SystemClock.now(), event })
     }
 
@@ -115,7 +115,7 @@ impl Console {
         let hint = failure.remedy.clone();
         let event = Event::ErrorReported { kind, error, hint };
         if self.pretty.is_none() {
-            return self.tell(event);
+            return self.report(event);
         }
         self.log.write(&StampedEvent { at: SystemClock.now(), event });
         Ok(())

@@ -1,4 +1,4 @@
-//! What people and scripts see.
+//! Output for people and scripts.
 //!
 //! Data goes to stdout, talk to stderr. Meaning never depends on colour, and
 //! text that somebody else wrote never reaches a terminal with its control
@@ -8,6 +8,7 @@ pub(crate) mod console;
 mod money;
 pub(crate) mod phrases;
 pub mod pretty;
+pub(crate) mod snapshots;
 pub(crate) mod table;
 pub(crate) mod text;
 pub(crate) mod units;
@@ -19,27 +20,27 @@ use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use automaton_sandbox::columns_of;
+use automaton_sandbox::terminal_columns;
 use serde::Serialize;
 
 use crate::config::env::Environment;
 use crate::error::CliError;
 use when::WallClock;
 
-/// Whether anything was written to stdout as data.
+/// True if anything was written to stdout as data.
 static ANSWERED: AtomicBool = AtomicBool::new(false);
 
-/// How a person looks at what is written.
+/// View of a person.
 #[derive(Debug, Clone)]
 pub(crate) struct Viewport {
-    /// How times are shown.
+    /// Display of times.
     pub(crate) when: WallClock,
     /// The user's own folder, which is called `~`.
     pub(crate) user_home: Option<String>,
     window: LineWidth,
 }
 
-/// What lines are broken for.
+/// Width at which lines are wrapped.
 #[derive(Debug, Clone, Copy)]
 enum LineWidth {
     /// The window that stdout is shown in, as wide as it is at that moment; where it is
@@ -58,7 +59,7 @@ impl Default for Viewport {
 }
 
 impl Viewport {
-    /// What stdout is shown on.
+    /// Returns the view of stdout.
     pub(crate) fn of_stdout(environment: &Environment, when: WallClock) -> Self {
         // silent-ok: a folder whose name is no text is shown as the system has it.
         let user_home = environment.home.as_ref().and_then(|home| home.to_str());
@@ -81,14 +82,14 @@ impl Viewport {
     /// Columns of the window; nothing where lines have no end.
     pub(crate) fn width(&self) -> Option<usize> {
         match self.window {
-            LineWidth::Stdout(columns) => columns_of(io::stdout()).or(columns),
-            LineWidth::Stderr(columns) => columns_of(io::stderr()).or(columns),
+            LineWidth::Stdout(columns) => terminal_columns(io::stdout()).or(columns),
+            LineWidth::Stderr(columns) => terminal_columns(io::stderr()).or(columns),
             LineWidth::Fixed(columns) => columns,
         }
     }
 }
 
-/// How a command answers.
+/// Output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// For people.
@@ -120,7 +121,7 @@ impl Format {
     }
 }
 
-/// Whether text is coloured.
+/// Use of colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ColorMode {
     /// It is not.
@@ -157,8 +158,8 @@ pub(crate) fn json(value: &impl Serialize) -> Result<(), CliError> {
     line(&text)
 }
 
-/// What somebody else wrote, as it may be written there: to a terminal without what would
-/// steer it, and byte for byte to anything else.
+/// Returns another party's text as it may be written: to a terminal without control sequences,
+/// and byte for byte to anything else.
 pub(crate) fn fit<'a>(to: &impl IsTerminal, bytes: &'a [u8]) -> Cow<'a, [u8]> {
     if to.is_terminal() { harmless(bytes) } else { Cow::Borrowed(bytes) }
 }
@@ -167,14 +168,14 @@ fn harmless(bytes: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(text::plain(&String::from_utf8_lossy(bytes)).into_bytes())
 }
 
-/// Whether nothing was written to stdout yet: then a failure is the whole answer.
+/// Returns true if nothing was written to stdout yet. Then a failure is the whole answer.
 pub(crate) fn nothing_answered() -> bool {
     !ANSWERED.load(Ordering::Relaxed)
 }
 
 /// Says something to the person, on stderr, in lines that fit the window.
 pub fn say(text: &str) {
-    let text = wrap::hanging(text, columns_of(io::stderr()));
+    let text = wrap::hanging(text, terminal_columns(io::stderr()));
     // silent-ok: without a stderr there is nobody to say it to.
     writeln!(io::stderr().lock(), "{text}").ok();
 }

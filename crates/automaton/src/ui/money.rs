@@ -4,13 +4,13 @@
 //! not be read must never look like nothing.
 
 use automaton_core::books::Books;
-use automaton_core::event::{Event, ReopenedPort, SaleReport, Service};
+use automaton_core::event::{Event, PaidRequest, ReopenedPort, SaleReport, Service};
 use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_core::time::Span;
 
 use super::phrases;
 use super::text::{plain, short};
-use super::units::{balance, brief, known, many, number, price, span};
+use super::units::{balance, brief, many, number, or_unknown, price, span};
 use super::words::Style::{self, Bad, Good, Mail, Quiet};
 use super::words::{PhraseContext, about, again, remedy};
 
@@ -47,11 +47,12 @@ pub(super) fn services(wording: &mut PhraseContext<'_>, event: &Event) -> Option
             (Good, format!("Test wallet {address} with {amount} on a chain of its own"))
         }
         Event::WalletFunded { address, amount, transaction } => {
-            let (address, by) = (plain(address), plain(transaction));
+            let address = plain(address);
+            let by = plain(transaction);
             (Good, format!("Test wallet {address}: the faucet gave {amount} by {by}"))
         }
         Event::AccountOpened { cloud, .. } => (Good, format!("Signed in to {}", plain(cloud))),
-        about!(process turn life mail alert top_up payment silent) => return None,
+        about!(process turn life mail alert top_up payment snapshot silent) => return None,
     };
     Some(told)
 }
@@ -64,7 +65,8 @@ pub(super) fn top_ups(wording: &mut PhraseContext<'_>, event: &Event) -> Option<
         }
         Event::BalancesRead { credits, usdc, tier } => {
             let tier = tier.map_or_else(String::new, |tier| format!(" ({})", phrases::tier(tier)));
-            let (credits, usdc) = (known(credits.map(balance)), known(*usdc));
+            let credits = or_unknown(credits.map(balance));
+            let usdc = or_unknown(*usdc);
             (Quiet, format!("Balance: {credits} of credits{tier}, {usdc} in the wallet"))
         }
         Event::TopupDemanded { usd, amount, payee } => {
@@ -93,10 +95,11 @@ pub(super) fn top_ups(wording: &mut PhraseContext<'_>, event: &Event) -> Option<
             (Good, format!("Bought {bought}credits for {amount}{by}{left}"))
         }
         Event::TopupFailed { error, hint, .. } => {
-            let (error, hint) = (short(error, 2000), remedy(hint.as_deref()));
+            let error = short(error, 2000);
+            let hint = remedy(hint.as_deref());
             (Bad, format!("No credits bought: {error}{hint}"))
         }
-        about!(process turn life mail alert service payment silent) => return None,
+        about!(process turn life mail alert service payment snapshot silent) => return None,
     };
     Some(told)
 }
@@ -118,7 +121,7 @@ pub(super) fn payments(wording: &PhraseContext<'_>, event: &Event) -> Option<(St
                 if wording.is_brief() { String::new() } else { format!(" ({})", plain(transfer)) };
             (Good, format!("Gave {amount} of credits to {}{id}", plain(to)))
         }
-        Event::RequestPaid { origin, amount, settled, .. } => {
+        Event::RequestPaid(PaidRequest { origin, amount, settled, .. }) => {
             let standing = if *settled { "" } else { ", not confirmed yet" };
             (Good, format!("Paid {amount} to {} for a request{standing}", plain(origin)))
         }
@@ -134,12 +137,13 @@ pub(super) fn payments(wording: &PhraseContext<'_>, event: &Event) -> Option<(St
             (Good, format!("Port {port} and its server are open again at {}", plain(url)))
         }
         Event::PaymentFailed { error, hint, .. } => {
-            let (error, hint) = (short(error, 2000), remedy(hint.as_deref()));
+            let error = short(error, 2000);
+            let hint = remedy(hint.as_deref());
             (Bad, format!("Not paid: {error}{hint}"))
         }
         Event::BooksChecked { books, agree: true } if wording.is_brief() => {
             // silent-ok: a difference that cannot be computed is shown as unknown.
-            let gone = known(books.gone().ok().flatten().map(price));
+            let gone = or_unknown(books.gone().ok().flatten().map(price));
             let answers = many(books.answers, "answer");
             (Good, format!("Spent {gone} of credits on {answers}; all four books agree"))
         }
@@ -152,15 +156,21 @@ pub(super) fn payments(wording: &PhraseContext<'_>, event: &Event) -> Option<(St
                 "THEY DIFFER"
             };
             let style = if *agree { Good } else { Bad };
-            (style, format!("Books of agent, signer, cloud and chain: {}: {verdict}", told(books)))
+            (
+                style,
+                format!(
+                    "Books of agent, signer, cloud and chain: {}: {verdict}",
+                    books_formula(books)
+                ),
+            )
         }
-        about!(process turn life mail alert service top_up silent) => return None,
+        about!(process turn life mail alert service top_up snapshot silent) => return None,
     };
     Some(told)
 }
 
 /// The check that a person can repeat.
-fn told(books: &Books) -> String {
+fn books_formula(books: &Books) -> String {
     let Books { answers, prompt_tokens, cached_tokens, completion_tokens, computed, .. } = books;
     // silent-ok: a difference that cannot be computed is shown as unknown.
     let gone: Option<Microcents> = books.gone().ok().flatten();
@@ -187,16 +197,17 @@ fn told(books: &Books) -> String {
         some => format!(" (of {} the tokens are an estimate)", number(some)),
     };
     let answers = format!("{}{estimated}", many(*answers, "answer"));
-    let (read, cached) = (many(*prompt_tokens, "token"), number(*cached_tokens));
+    let read = many(*prompt_tokens, "token");
+    let cached = number(*cached_tokens);
     let wrote = number(*completion_tokens);
     format!(
         "{answers}, {read} read ({cached} from a cache) and {wrote} written; tokens × price \
          {computed}, credits gone {}{lost}{rented}; paid {}, signed {}{given_up}, moved on the \
          chain {}",
-        known(gone),
+        or_unknown(gone),
         books.paid,
-        known(books.signed),
-        known(books.moved)
+        or_unknown(books.signed),
+        or_unknown(books.moved)
     )
 }
 
@@ -209,7 +220,8 @@ mod tests {
     use crate::ui::words::{PriorOutput, Verbosity};
 
     fn told_in(detail: Verbosity, event: &Event) -> Option<(Style, String)> {
-        let (when, before) = (&WallClock::utc(), &mut PriorOutput::default());
+        let when = &WallClock::utc();
+        let before = &mut PriorOutput::default();
         PhraseContext { detail, at: Timestamp::EPOCH, when, user_home: None, before }.words(event)
     }
 

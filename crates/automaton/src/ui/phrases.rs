@@ -14,7 +14,9 @@ use automaton_core::tier::SurvivalTier;
 use automaton_core::trust::Label;
 use automaton_store::{ApprovalState, TaskOrigin, TaskResult};
 
-/// Why it stopped thinking, after a colon.
+use super::text::plain;
+
+/// Returns the reason for which it stopped thinking, after a colon.
 pub(crate) const fn stop(reason: StopReason) -> &'static str {
     match reason {
         StopReason::Asked => "it chose to sleep",
@@ -35,7 +37,7 @@ pub(crate) const fn stop(reason: StopReason) -> &'static str {
     }
 }
 
-/// Why it woke.
+/// Returns the reason of a wake.
 pub(crate) const fn wake(source: WakeSource) -> &'static str {
     match source {
         WakeSource::Birth => "first start",
@@ -48,7 +50,7 @@ pub(crate) const fn wake(source: WakeSource) -> &'static str {
     }
 }
 
-/// How a call ended.
+/// Returns the end of a call.
 pub(crate) const fn call(status: CallStatus) -> &'static str {
     match status {
         CallStatus::Planned => "planned",
@@ -63,7 +65,7 @@ pub(crate) const fn call(status: CallStatus) -> &'static str {
     }
 }
 
-/// Where a turn stands.
+/// Returns the state of a turn.
 pub(crate) const fn turn(status: TurnStatus) -> &'static str {
     match status {
         TurnStatus::Open => "thinking",
@@ -73,7 +75,7 @@ pub(crate) const fn turn(status: TurnStatus) -> &'static str {
     }
 }
 
-/// What it does.
+/// Returns the state of an automaton.
 pub(crate) const fn state(state: AgentState) -> &'static str {
     match state {
         AgentState::Setup => "ready for its first start",
@@ -87,7 +89,7 @@ pub(crate) const fn state(state: AgentState) -> &'static str {
     }
 }
 
-/// How well off it is.
+/// Returns the name of a survival tier.
 pub(crate) const fn tier(tier: SurvivalTier) -> &'static str {
     match tier {
         SurvivalTier::Dead => "out of credits",
@@ -98,7 +100,7 @@ pub(crate) const fn tier(tier: SurvivalTier) -> &'static str {
     }
 }
 
-/// Who wrote a text, in a sentence for the creator.
+/// Returns the author of a text, in a sentence for the creator.
 pub(crate) const fn author(label: Label) -> &'static str {
     match label {
         Label::Creator => "you",
@@ -109,7 +111,7 @@ pub(crate) const fn author(label: Label) -> &'static str {
     }
 }
 
-/// Whose authority a call has.
+/// Returns the authority of a call.
 pub(crate) const fn authority(authority: Authority) -> &'static str {
     match authority {
         Authority::Creator => "you",
@@ -118,7 +120,7 @@ pub(crate) const fn authority(authority: Authority) -> &'static str {
     }
 }
 
-/// What the policy said.
+/// Returns the outcome of a decision.
 pub(crate) const fn verdict(outcome: DecisionOutcome) -> &'static str {
     match outcome {
         DecisionOutcome::Allow => "allowed by policy",
@@ -127,7 +129,7 @@ pub(crate) const fn verdict(outcome: DecisionOutcome) -> &'static str {
     }
 }
 
-/// How much an alert matters.
+/// Returns the severity of an alert.
 pub(crate) const fn severity(severity: Severity) -> &'static str {
     match severity {
         Severity::Warning => "warning",
@@ -135,7 +137,7 @@ pub(crate) const fn severity(severity: Severity) -> &'static str {
     }
 }
 
-/// What an alert is about.
+/// Returns the subject of an alert.
 pub(crate) const fn rule(rule: AlertRule) -> &'static str {
     match rule {
         AlertRule::BalanceBelowReserve => "balance below its reserve",
@@ -144,10 +146,11 @@ pub(crate) const fn rule(rule: AlertRule) -> &'static str {
         AlertRule::ContextNearCapacity => "prompt nearly full",
         AlertRule::InferenceBudgetWarning => "thinking budget nearly used",
         AlertRule::ZeroTurnsLastHour => "no turn in the last hour",
+        AlertRule::ExcessiveTurns => "many turns of its own accord",
     }
 }
 
-/// What a payment is for.
+/// Returns the purpose of a payment.
 pub(crate) const fn purpose(purpose: Purpose) -> &'static str {
     match purpose {
         Purpose::TopUp => "credits",
@@ -156,7 +159,7 @@ pub(crate) const fn purpose(purpose: Purpose) -> &'static str {
     }
 }
 
-/// Where a payment stands.
+/// Returns the state of a payment.
 pub(crate) const fn payment(state: PaymentState) -> &'static str {
     match state {
         PaymentState::Proposed => "proposed",
@@ -170,7 +173,7 @@ pub(crate) const fn payment(state: PaymentState) -> &'static str {
     }
 }
 
-/// Where a question stands.
+/// Returns the state of a question.
 pub(crate) const fn approval(state: ApprovalState) -> &'static str {
     match state {
         ApprovalState::Waiting => "waiting for your answer",
@@ -181,7 +184,7 @@ pub(crate) const fn approval(state: ApprovalState) -> &'static str {
     }
 }
 
-/// How a task of the heartbeat ended.
+/// Returns the end of a heartbeat task.
 pub(crate) const fn task(result: TaskResult) -> &'static str {
     match result {
         TaskResult::Success => "done",
@@ -191,7 +194,7 @@ pub(crate) const fn task(result: TaskResult) -> &'static str {
     }
 }
 
-/// Who set a task of the heartbeat.
+/// Returns the owner of a heartbeat entry.
 pub(crate) const fn origin(origin: TaskOrigin) -> &'static str {
     match origin {
         TaskOrigin::Default => "built in",
@@ -200,7 +203,7 @@ pub(crate) const fn origin(origin: TaskOrigin) -> &'static str {
     }
 }
 
-/// What an amount was booked under, by the name in the ledger; another name stays.
+/// Returns the category of a booking by its name in the ledger; another name stays.
 pub(crate) fn category(name: &str) -> &str {
     match name {
         "inference" => "thinking",
@@ -213,7 +216,12 @@ pub(crate) fn category(name: &str) -> &str {
     }
 }
 
-/// How a request of a command ended.
+/// An end of a model's answer that the program has no meaning for, by the server's word.
+pub(crate) fn unknown_end(word: &str) -> String {
+    format!("the server ended it with \"{}\", an unknown reason", plain(word))
+}
+
+/// Returns the end of a command's request.
 pub(crate) const fn request(end: EgressEndReason) -> &'static str {
     match end {
         EgressEndReason::Done => "complete",

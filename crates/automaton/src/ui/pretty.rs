@@ -16,7 +16,7 @@ use super::words::{PhraseContext, PriorOutput, Style, Verbosity};
 use super::wrap::{TextWrapper, columns, hanging, wrapped};
 use super::{ColorMode, Viewport};
 
-/// What the lines of a thought begin with.
+/// Prefix of the lines of a thought.
 const MARGIN: &str = "  │ ";
 /// Back to the beginning of a line that is empty again.
 const BLANK_LINE: &str = "\r\u{1b}[2K";
@@ -34,7 +34,7 @@ impl Style {
     }
 }
 
-/// Whether thoughts are shown as they come, or when they are complete.
+/// Display of thoughts: as they come, or when they are complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ThoughtDisplay {
     /// Piece by piece.
@@ -43,7 +43,7 @@ pub(crate) enum ThoughtDisplay {
     Whole,
 }
 
-/// Whether each line begins with its time.
+/// Display of times at the beginning of lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TimeColumn {
     /// It does, and tells everything: a log.
@@ -52,7 +52,7 @@ pub(crate) enum TimeColumn {
     Hidden,
 }
 
-/// What takes its time now.
+/// A running step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum BusyIndicator {
     /// The model reads and thinks, about so many tokens where that is known.
@@ -73,13 +73,13 @@ pub struct EventPrinter<W> {
     flow: Option<TextWrapper>,
     /// The pieces of a thought that is shown when it is complete.
     pieces: String,
-    /// Whether the thought of this turn was shown.
+    /// True if the thought of this turn was shown.
     thought_shown: bool,
     before: PriorOutput,
     busy: Option<BusyIndicator>,
-    /// How long the model took to its first word the last time.
+    /// Time to the model's first word in the last call.
     last: Option<Span>,
-    /// Whether what is waited for stands in the line.
+    /// True if a running step is on the line.
     pulsing: bool,
 }
 
@@ -178,7 +178,7 @@ impl<W: Write> EventPrinter<W> {
         self.out.flush()
     }
 
-    /// What takes its time now.
+    /// Returns the running step.
     pub(crate) const fn busy(&self) -> Option<&BusyIndicator> {
         self.busy.as_ref()
     }
@@ -267,7 +267,7 @@ impl<W: Write> EventPrinter<W> {
         if within_line { writeln!(self.out) } else { Ok(()) }
     }
 
-    /// What the first line of an event begins with, and what the others do.
+    /// Returns the margins of an event's first line and of its other lines.
     fn margins(&self, stamped: &StampedEvent) -> (String, String) {
         match self.times {
             TimeColumn::Hidden => (String::new(), String::new()),

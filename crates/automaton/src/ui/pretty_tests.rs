@@ -1,4 +1,4 @@
-//! What a person reads.
+//! Screens for people.
 
 use std::sync::Arc;
 
@@ -16,7 +16,9 @@ use super::*;
 
 fn story() -> Vec<Event> {
     let ids = IdGenerator::new(Arc::new(SystemClock), Arc::new(SystemEntropy));
-    let (turn, call, session) = (ids.id(), ids.id(), ids.id());
+    let turn = ids.id();
+    let call = ids.id();
+    let session = ids.id();
     let tool = "write_file".to_owned();
     let reason = Labelled::new(Label::Creator, "creator", "hello\u{1b}[2J there");
     vec![
@@ -38,6 +40,7 @@ fn story() -> Vec<Event> {
             estimated: false,
             first_token_ms: 200,
             total_ms: 1500,
+            unknown_end: None,
             left_out: vec!["sleep".to_owned()],
         },
         Event::DecisionMade {
@@ -83,7 +86,8 @@ fn money() -> Vec<Event> {
     let ids = IdGenerator::new(Arc::new(SystemClock), Arc::new(SystemEntropy));
     let address = "0x9b95Ceee0A5aEE6663E21929423dE818537aC302".to_owned();
     let hash = "0x27fdb744ff6c07a0bca569febac97296e040fdff73fb01c409dbf79cd3938ff0".to_owned();
-    let (usdc, credits) = (MicroUsdc::new(20_000_000), Microcents::new(500_000_000));
+    let usdc = MicroUsdc::new(20_000_000);
+    let credits = Microcents::new(500_000_000);
     let amount = MicroUsdc::new(5_000_000);
     let url = || Some("http://127.0.0.1:4".to_owned());
     let read = |credits, tier| Event::BalancesRead {
@@ -120,7 +124,7 @@ fn money() -> Vec<Event> {
     ]
 }
 
-/// What is shown of events, without the ids of this run.
+/// Renders events without the ids of this run.
 fn shown_of(
     events: Vec<Event>,
     (thoughts, paint, times): (ThoughtDisplay, ColorMode, TimeColumn),
@@ -181,7 +185,8 @@ fn why_it_stopped_is_told_once() {
     let ids = IdGenerator::new(Arc::new(SystemClock), Arc::new(SystemEntropy));
     let sentence = "Stopped: 30 answers used. `automaton wake` goes on.".to_owned();
     let body = Labelled::new(Label::Own, "self", &sentence);
-    let (session, reason) = (ids.id(), StopReason::Envelope);
+    let session = ids.id();
+    let reason = StopReason::Envelope;
     let ended = Event::WakeEnded { session, reason, turns: 3, sentence: sentence.clone() };
     let told = Event::MessageSent { message: ids.id(), recipient: "creator".to_owned(), body };
     let brief = (ThoughtDisplay::Streamed, ColorMode::Plain, TimeColumn::Hidden);
@@ -239,7 +244,8 @@ fn a_thought_is_shown_once_either_way() {
 #[test]
 fn what_takes_its_time_is_shown_until_the_next_event() {
     let ids = IdGenerator::new(Arc::new(SystemClock), Arc::new(SystemEntropy));
-    let (turn, session) = (ids.id(), ids.id());
+    let turn = ids.id();
+    let session = ids.id();
     let mut out = Vec::new();
     let mut pretty =
         EventPrinter::new(&mut out, ColorMode::Plain, ThoughtDisplay::Streamed, TimeColumn::Hidden);

@@ -15,7 +15,8 @@ const TEN_CENTS: u64 = 10_000_000;
 /// A length of time: `12 ms`, `1.5 s`, `45 s`, `2 min 30 s`, `3 h 5 min`, `2 days 4 h`.
 pub(crate) fn span(span: Span) -> String {
     let millis = span.as_millis();
-    let (secs, tenth) = (millis / 1000, millis % 1000 / 100);
+    let secs = millis / 1000;
+    let tenth = millis % 1000 / 100;
     match secs {
         0 => format!("{millis} ms"),
         1..10 if tenth > 0 => format!("{secs}.{tenth} s"),
@@ -59,7 +60,7 @@ pub(crate) fn many(count: impl Into<u64>, one: &str) -> String {
     }
 }
 
-/// What something cost: whole cents from ten on, below that two digits that count; rounded up.
+/// Formats a cost: whole cents from ten on, below that two significant digits; rounded up.
 pub(crate) fn price(cost: Microcents) -> String {
     let units = cost.units().unsigned_abs();
     let digits = units.checked_ilog10().unwrap_or_default();
@@ -71,7 +72,7 @@ pub(crate) fn price(cost: Microcents) -> String {
     Microcents::new(if cost.units() < 0 { -rounded } else { rounded }).to_string()
 }
 
-/// What is there, in whole cents, rounded down.
+/// Formats a balance in whole cents, rounded down.
 pub(crate) fn balance(credits: Microcents) -> String {
     // silent-ok: what is too large to be rounded is shown as it is.
     Microcents::from_cents(credits.cents_floor()).unwrap_or(credits).to_string()
@@ -89,8 +90,8 @@ pub(crate) fn size(bytes: u64) -> String {
     }
 }
 
-/// What may not be known.
-pub(crate) fn known(amount: Option<impl Display>) -> String {
+/// Formats an amount that may be unknown.
+pub(crate) fn or_unknown(amount: Option<impl Display>) -> String {
     amount.map_or_else(|| "unknown".to_owned(), |amount| amount.to_string())
 }
 

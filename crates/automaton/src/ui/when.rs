@@ -11,14 +11,14 @@ use jiff::tz::TimeZone;
 
 use super::units;
 
-/// Where the system keeps its zone.
+/// File in which the system keeps its zone.
 const LOCAL: &str = "/etc/localtime";
-/// What the name of a zone follows in the path that [`LOCAL`] leads to.
+/// Folder before the name of a zone in the path that [`LOCAL`] leads to.
 const ZONES: &str = "zoneinfo/";
 /// The largest file that is read as a zone, in bytes.
 const ZONE_BYTES_MAX: u64 = 1 << 20;
 
-/// How times are shown.
+/// Display of times.
 #[derive(Debug, Clone)]
 pub(crate) struct WallClock {
     zone: TimeZone,
@@ -32,24 +32,24 @@ impl WallClock {
 
     /// In the system's zone, unless the environment's `TZ` names another.
     pub(crate) fn local(tz: Option<&str>) -> Self {
-        let zone = tz.map_or_else(system, |tz| named(tz.strip_prefix(':').unwrap_or(tz)));
+        let zone = tz.map_or_else(system, |tz| find_zone(tz.strip_prefix(':').unwrap_or(tz)));
         Self { zone: zone.unwrap_or(TimeZone::UTC) }
     }
 
     /// A time with its date: `2026-11-22 09:04:58`, with `UTC` where it is that.
     pub(crate) fn at(&self, at: Timestamp) -> String {
-        self.shown(at, "%Y-%m-%d %H:%M:%S")
+        self.format(at, "%Y-%m-%d %H:%M:%S")
     }
 
     /// The same without the date where that is today's.
     pub(crate) fn near(&self, at: Timestamp, now: Timestamp) -> String {
         let day = |at| self.zoned(at).map(|zoned| zoned.date());
         let same = day(at).is_some() && day(at) == day(now);
-        self.shown(at, if same { "%H:%M:%S" } else { "%Y-%m-%d %H:%M" })
+        self.format(at, if same { "%H:%M:%S" } else { "%Y-%m-%d %H:%M" })
     }
 
-    /// When it was, and how long ago that is.
-    pub(crate) fn told(&self, at: Timestamp) -> String {
+    /// Formats a time with its age.
+    pub(crate) fn with_age(&self, at: Timestamp) -> String {
         let now = SystemClock.now();
         format!("{} ({})", self.near(at, now), ago(at, now))
     }
@@ -60,16 +60,17 @@ impl WallClock {
         Some(at.to_zoned(self.zone.clone()))
     }
 
-    fn shown(&self, at: Timestamp, form: &str) -> String {
+    fn format(&self, at: Timestamp, form: &str) -> String {
         let Some(zoned) = self.zoned(at) else { return at.to_string() };
         let suffix = if self.zone == TimeZone::UTC { " UTC" } else { "" };
         format!("{}{suffix}", zoned.strftime(form))
     }
 }
 
-/// How long ago it was, or how soon it will be: `just now`, `2 min ago`, `in 3 h`.
+/// Formats the distance of a time: `just now`, `2 min ago`, `in 3 h`.
 pub(crate) fn ago(at: Timestamp, now: Timestamp) -> String {
-    let (past, future) = (now.since(at), at.since(now));
+    let past = now.since(at);
+    let future = at.since(now);
     let rough = |span: Span| {
         let secs = span.as_millis() / 1000;
         units::span(Span::from_secs(match secs {
@@ -89,12 +90,12 @@ pub(crate) fn ago(at: Timestamp, now: Timestamp) -> String {
 fn system() -> Option<TimeZone> {
     let leads_to = fs::canonicalize(LOCAL).ok()?;
     // silent-ok: a zone that has no known name is read from its file.
-    let by_name = leads_to.to_str()?.split_once(ZONES).and_then(|(_, name)| named(name));
+    let by_name = leads_to.to_str()?.split_once(ZONES).and_then(|(_, name)| find_zone(name));
     by_name.or_else(|| in_file(&leads_to))
 }
 
 /// A zone by its name, the path of its file, or the rule of POSIX.
-fn named(name: &str) -> Option<TimeZone> {
+fn find_zone(name: &str) -> Option<TimeZone> {
     if name.starts_with('/') {
         return in_file(Path::new(name));
     }

@@ -11,12 +11,13 @@ use automaton_core::event::{CrashLeftovers, Event, MetStep};
 use automaton_core::record::{CallStatus, DecisionOutcome, StopReason, WakeCause, WakeSource};
 use automaton_core::time::{Span, Timestamp};
 use automaton_core::trust::{Label, Labelled};
+use automaton_tools::list;
 use serde_json::value::RawValue;
 
 use super::text::{plain, short, tilde};
 use super::units::{balance, capital, many, number, price, span};
 use super::when::WallClock;
-use super::{money, phrases};
+use super::{money, phrases, snapshots};
 use Style::{Bad, Call, Good, Head, Mail, Quiet};
 
 /// Characters of results that are shown.
@@ -38,6 +39,7 @@ macro_rules! about {
     (mail) => { about!(@ MessageReceived MessageSent MessageFiled MessageFailed) };
     (alert) => { about!(@ TextSuspected DecisionMade PleaSent AlertRaised AlertCleared
         MetricsServed WebhookFailed TraceLost) };
+    (snapshot) => { about!(@ SnapshotTaken WorkspaceRestored) };
     (service) => { about!(@ ServiceReady ServiceRestarted WalletCreated WalletFunded
         AccountOpened) };
     (top_up) => { about!(@ BalancesRead TopupDemanded TopupPending TopupSettled TopupFailed) };
@@ -50,7 +52,7 @@ macro_rules! about {
 }
 pub(super) use about;
 
-/// How a line looks.
+/// Style of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Style {
     Head,
@@ -61,16 +63,16 @@ pub(crate) enum Style {
     Mail,
 }
 
-/// How much is told.
+/// Amount of detail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verbosity {
-    /// What somebody who watches wants to know.
+    /// Events for a person who watches.
     Brief,
     /// Everything.
     Full,
 }
 
-/// What the words of an event hang on, besides the event.
+/// Context of an event's words.
 #[derive(Debug)]
 pub(crate) struct PhraseContext<'a> {
     pub(crate) detail: Verbosity,
@@ -78,22 +80,22 @@ pub(crate) struct PhraseContext<'a> {
     pub(crate) when: &'a WallClock,
     /// The user's own folder, which is called `~`.
     pub(crate) user_home: Option<&'a str>,
-    /// What was told before.
+    /// Earlier output.
     pub(crate) before: &'a mut PriorOutput,
 }
 
-/// What was told before, where a later event says the rest of it.
+/// Earlier events whose rest a later event tells.
 #[derive(Debug, Default)]
 pub(crate) struct PriorOutput {
     /// The wallet that was made, until it is told of.
     pub(crate) wallet: Option<String>,
     /// Dollars of credits that a cloud wants to be paid for.
     pub(crate) buying: Option<u32>,
-    /// Why the last wake ended, until the sleep after it is told of.
+    /// End of the last wake, until the following sleep is shown.
     ended: Option<StopReason>,
-    /// What it last said to somebody.
+    /// Its last message.
     said: Option<String>,
-    /// What it thought in its last turn, which stands above.
+    /// Thought of its last turn, which is shown above.
     thought: String,
 }
 
@@ -115,6 +117,7 @@ impl PhraseContext<'_> {
             about!(life) => self.life(event),
             about!(mail) => self.mail(event),
             about!(alert) => self.alert(event),
+            about!(snapshot) => snapshots::words(&self, event),
             about!(service) => money::services(&mut self, event),
             about!(top_up) => money::top_ups(&mut self, event),
             about!(payment) => money::payments(&self, event),
@@ -122,11 +125,12 @@ impl PhraseContext<'_> {
         }
     }
 
-    /// What happens to the process and its parts.
+    /// Describes events of the process and its parts.
     fn process(&self, event: &Event) -> Option<(Style, String)> {
         let told = match event {
             Event::AgentStarted { automaton, name, home, version } => {
-                let (name, home) = (plain(name), tilde(home, self.user_home));
+                let name = plain(name);
+                let home = tilde(home, self.user_home);
                 let which = if self.is_brief() { String::new() } else { format!(" ({automaton})") };
                 (Head, format!("{name}{which} starts: version {version}, home {home}"))
             }
@@ -144,7 +148,8 @@ impl PhraseContext<'_> {
                 (Bad, format!("The agent died ({}) and was started again{times}", plain(death)))
             }
             Event::BrainReady { model, context_tokens, took_ms, .. } => {
-                let (model, took) = (plain(model.as_str()), span(Span::from_millis(*took_ms)));
+                let model = plain(model.as_str());
+                let took = span(Span::from_millis(*took_ms));
                 let window = many(*context_tokens, "token");
                 (Quiet, format!("Thinks with {model}: a window of {window}, ready in {took}"))
             }
@@ -160,7 +165,8 @@ impl PhraseContext<'_> {
             }
             Event::HeartbeatRan { ok: true, .. } => return None,
             Event::HeartbeatRan { task, note, .. } => {
-                let (task, note) = (plain(task), short(note, RESULT_MAX));
+                let task = plain(task);
+                let note = short(note, RESULT_MAX);
                 (Bad, format!("The heartbeat's task {task} failed: {note}"))
             }
             Event::HeartbeatStalled { waited_ms } => {
@@ -178,19 +184,19 @@ impl PhraseContext<'_> {
                 );
                 (Mail, text)
             }
-            about!(turn life mail alert service top_up payment silent) => return None,
+            about!(turn life mail alert service top_up payment snapshot silent) => return None,
         };
         Some(told)
     }
 
-    /// What happens within a turn.
+    /// Describes events of a turn.
     fn turn(&self, event: &Event) -> Option<(Style, String)> {
         let told = match event {
             Event::TurnStarted { seq, .. } => (Head, format!("Turn {}", number(*seq))),
             Event::InferenceCompleted { .. } => (Quiet, answered(event)?),
             // What it says is told with the message.
-            Event::CallStarted { tool, .. } if self.is_brief() && tool == "send_message" => {
-                (Call, "  → send_message".to_owned())
+            Event::CallStarted { tool, .. } if self.is_brief() && sends_message(tool) => {
+                (Call, format!("  → {}", plain(tool)))
             }
             Event::CallStarted { tool, arguments, .. } => {
                 (Call, format!("  → {} {}", plain(tool), in_words(arguments)))
@@ -211,7 +217,8 @@ impl PhraseContext<'_> {
                 (style, format!("  ← {ended}{took}: {}", short(&result.text, RESULT_MAX)))
             }
             Event::TurnCommitted { seq, calls, cost, .. } => {
-                let (seq, calls) = (number(*seq), many(*calls, "call"));
+                let seq = number(*seq);
+                let calls = many(*calls, "call");
                 let cost =
                     if self.is_brief() { String::new() } else { format!(", {}", price(*cost)) };
                 (Quiet, format!("  Turn {seq} saved: {calls}{cost}"))
@@ -225,12 +232,12 @@ impl PhraseContext<'_> {
                     to_do.map_or_else(String::new, |hint| format!("\n  {}", short(hint, TEXT_MAX)));
                 (Bad, format!("  The turn failed: {}{again}{to_do}", short(error, TEXT_MAX)))
             }
-            about!(process life mail alert service top_up payment silent) => return None,
+            about!(process life mail alert service top_up payment snapshot silent) => return None,
         };
         Some(told)
     }
 
-    /// What happens between turns.
+    /// Describes events between turns.
     fn life(&mut self, event: &Event) -> Option<(Style, String)> {
         let told = match event {
             Event::WakeStarted { causes, .. } => (Head, woken(causes)),
@@ -275,7 +282,8 @@ impl PhraseContext<'_> {
                 return None;
             }
             Event::TierChanged { to, credits, .. } => {
-                let (tier, credits) = (capital(phrases::tier(*to)), balance(*credits));
+                let tier = capital(phrases::tier(*to));
+                let credits = balance(*credits);
                 (if to.is_poor() { Bad } else { Quiet }, format!("{tier}: {credits}"))
             }
             Event::BrokeStarted { credits, lives_ms, .. } => {
@@ -288,12 +296,12 @@ impl PhraseContext<'_> {
             Event::HibernationStarted { reason, .. } => {
                 (Bad, format!("Hibernating: {}", short(reason, TEXT_MAX)))
             }
-            about!(process turn mail alert service top_up payment silent) => return None,
+            about!(process turn mail alert service top_up payment snapshot silent) => return None,
         };
         Some(told)
     }
 
-    /// What was said to it, and by it.
+    /// Describes messages.
     fn mail(&self, event: &Event) -> Option<(Style, String)> {
         let told = match event {
             Event::MessageReceived { body: Labelled { label, source, text, .. }, .. } => {
@@ -319,17 +327,18 @@ impl PhraseContext<'_> {
             Event::MessageFailed { message, reason } => {
                 (Bad, format!("Message {message} was given up: {}", plain(reason)))
             }
-            about!(process turn life alert service top_up payment silent) => return None,
+            about!(process turn life alert service top_up payment snapshot silent) => return None,
         };
         Some(told)
     }
 
-    /// What was thought of what it reads and wants to do, and what somebody should look at.
+    /// Describes judgements, scans and problems.
     fn alert(&self, event: &Event) -> Option<(Style, String)> {
         let told = match event {
             Event::TextSuspected { label, source, level, checks, withheld, .. } => {
                 let kept = if *withheld { "; it sees a notice instead" } else { "" };
-                let (by, source) = (phrases::author(*label), plain(source.as_str()));
+                let by = phrases::author(*label);
+                let source = plain(source.as_str());
                 let why = if self.is_brief() {
                     String::new()
                 } else {
@@ -349,7 +358,8 @@ impl PhraseContext<'_> {
                 format!("  ✓ {}: {}", plain(tool), phrases::verdict(DecisionOutcome::Allow)),
             ),
             Event::DecisionMade { tool, outcome, code, reason, .. } => {
-                let (tool, reason) = (plain(tool), plain(reason));
+                let tool = plain(tool);
+                let reason = plain(reason);
                 let verdict = phrases::verdict(*outcome);
                 (Bad, format!("  ✗ {tool} {verdict}: {reason} (rule {})", plain(code)))
             }
@@ -358,7 +368,8 @@ impl PhraseContext<'_> {
             }
             Event::AlertRaised { rule, severity, message, times, .. } => {
                 let again = if *times > 1 { ", again" } else { "" };
-                let (rule, severity) = (phrases::rule(*rule), phrases::severity(*severity));
+                let rule = phrases::rule(*rule);
+                let severity = phrases::severity(*severity);
                 (Bad, format!("Alert ({severity}{again}): {rule}: {}", plain(message)))
             }
             Event::AlertCleared { rule, lasted_ms, .. } => {
@@ -367,20 +378,27 @@ impl PhraseContext<'_> {
             }
             Event::MetricsServed { url } => (Quiet, format!("Metrics at {}", plain(url))),
             Event::WebhookFailed { lost, error } => {
-                let (lost, error) = (plain(lost), short(error, RESULT_MAX));
+                let lost = plain(lost);
+                let error = short(error, RESULT_MAX);
                 (Bad, format!("The webhook did not get the event {lost}: {error}"))
             }
             Event::TraceLost { turn, error } => {
-                let (turn, error) = (short(turn, 40), short(error, RESULT_MAX));
+                let turn = short(turn, 40);
+                let error = short(error, RESULT_MAX);
                 (Bad, format!("The collector did not get the trace of turn {turn}: {error}"))
             }
-            about!(process turn life mail service top_up payment silent) => return None,
+            about!(process turn life mail service top_up payment snapshot silent) => return None,
         };
         Some(told)
     }
 }
 
-/// What an answer took.
+/// Returns whether an event of its own shows the text that a call of this tool sends.
+fn sends_message(tool: &str) -> bool {
+    list::find(tool).is_some_and(|tool| tool.profile().sends_message)
+}
+
+/// Describes the usage of an answer.
 fn answered(event: &Event) -> Option<String> {
     let Event::InferenceCompleted {
         prompt_tokens,
@@ -389,6 +407,7 @@ fn answered(event: &Event) -> Option<String> {
         cost,
         estimated,
         total_ms,
+        unknown_end,
         left_out,
         ..
     } = event
@@ -404,16 +423,21 @@ fn answered(event: &Event) -> Option<String> {
         tools => format!("; tools left out: {}", plain(&tools.join(", "))),
     };
     let read = many(*prompt_tokens, "token");
-    let (wrote, took) = (number(*completion_tokens), span(Span::from_millis(*total_ms)));
+    let wrote = number(*completion_tokens);
+    let took = span(Span::from_millis(*total_ms));
     let cost = match cost.units() {
         0 => String::new(),
         _ => format!(" for {}", price(*cost)),
     };
+    let end = unknown_end.as_ref().map(|word| format!("; {}", phrases::unknown_end(word)));
     let guess = if *estimated { "; the tokens are an estimate" } else { "" };
-    Some(format!("  Read {read}{cached}, wrote {wrote} in {took}{cost}{guess}{left_out}"))
+    Some(format!(
+        "  Read {read}{cached}, wrote {wrote} in {took}{cost}{guess}{left_out}{}",
+        end.unwrap_or_default()
+    ))
 }
 
-/// Why it woke: causes that nobody has to explain, and the words of those that somebody gave.
+/// Describes the causes of a wake: known ones by name, and others by their words.
 fn woken(causes: &[WakeCause]) -> String {
     let mut told: Vec<String> = Vec::new();
     for cause in causes.iter().map(cause) {
@@ -426,7 +450,7 @@ fn woken(causes: &[WakeCause]) -> String {
     if first { capital(&told) } else { format!("Awake: {told}") }
 }
 
-/// Why it woke, with the words of whoever gave some.
+/// Describes the cause of a wake, with its words.
 pub(crate) fn cause(WakeCause { source, reason }: &WakeCause) -> String {
     let phrase = phrases::wake(*source);
     match source {
@@ -457,12 +481,12 @@ fn in_words(arguments: &str) -> String {
     told.join(", ")
 }
 
-/// How often something happened again.
+/// Describes the number of restarts.
 pub(super) fn again(restarts: u32) -> String {
     if restarts > 1 { format!(", {restarts} times by now") } else { String::new() }
 }
 
-/// What to do about a failure, in brackets.
+/// Formats the remedy of a failure, in brackets.
 pub(super) fn remedy(hint: Option<&str>) -> String {
     hint.map_or_else(String::new, |hint| format!(" ({})", plain(hint)))
 }

@@ -10,9 +10,9 @@ const WIDTH_MIN: usize = 20;
 #[derive(Debug)]
 pub(crate) struct TextWrapper {
     width: Option<usize>,
-    /// What the first line of all begins with.
+    /// Prefix of the first line.
     first: String,
-    /// What every further line begins with.
+    /// Prefix of every further line.
     next: String,
     /// Columns of the line so far; nothing when the line has not begun.
     column: Option<usize>,
@@ -26,7 +26,8 @@ impl TextWrapper {
     /// A flow into lines of so many columns.
     pub(crate) fn new(width: Option<usize>, first: &str, next: &str) -> Self {
         let width = width.map(|width| width.max(WIDTH_MIN).max(columns(next) + WIDTH_MIN / 2));
-        let (first, next) = (first.to_owned(), next.to_owned());
+        let first = first.to_owned();
+        let next = next.to_owned();
         Self { width, first, next, column: None, gap: 0, word: String::new(), word_width: 0 }
     }
 
@@ -179,7 +180,8 @@ mod tests {
             let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(chars.len())).collect();
             cuts.extend([0, chars.len()]);
             cuts.sort_unstable();
-            let (mut flow, mut out) = (TextWrapper::new(Some(width), "  │ ", "  │ "), String::new());
+            let mut flow = TextWrapper::new(Some(width), "  │ ", "  │ ");
+            let mut out = String::new();
             for pair in cuts.windows(2) {
                 flow.push(&chars[pair[0]..pair[1]].iter().collect::<String>(), &mut out);
             }

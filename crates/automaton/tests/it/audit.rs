@@ -135,23 +135,35 @@ fn a_record_that_was_cut_and_lives_on_is_found_by_a_head_that_was_kept() {
     let world = asked();
     let listed = done(&world.command(&["approvals", "list", "--json"]).unwrap());
     let id = listed["id"].as_str().unwrap();
+    let older = done(&world.command(&["audit", "head", "--json"]).unwrap())["entries"].clone();
+    let (file, old) = (world.home().join("state.db"), world.dir().join("old.db"));
+    fs::copy(&file, &old).unwrap();
     assert_eq!(world.command(&["approvals", "deny", id]).unwrap().code, Some(0));
     let head = world.command(&["audit", "head"]).unwrap().stdout;
     fs::write(world.dir().join("head.txt"), &head).unwrap();
     let verify = || world.command(&["audit", "verify", "--head", "head.txt"]).unwrap();
     assert_eq!(verify().code, Some(0), "{}", verify().stderr);
-    tamper(
-        &world,
-        "DELETE FROM audit_chain WHERE seq > 1;
-         DELETE FROM tool_calls WHERE decided_link > 1;
-         DELETE FROM approval_steps WHERE link > 1;
-         UPDATE audit_head SET links = 1,
-             sha256 = (SELECT sha256 FROM audit_chain WHERE seq = 1);",
-    );
+    // An older record in the place of the newer one has nothing that does not fit.
+    fs::copy(&old, &file).unwrap();
     assert_eq!(world.command(&["audit", "verify"]).unwrap().code, Some(0), "it looks whole");
     let cut = verify();
     assert_eq!(cut.code, Some(1));
-    assert!(cut.stderr.contains("its tail was cut: only 1 entries are left"), "{}", cut.stderr);
+    let told = format!("its tail was cut: only {older} entries are left");
+    assert!(cut.stderr.contains(&told), "{}", cut.stderr);
+    // What it believes of itself is covered, too, and each row is named.
+    tamper(
+        &world,
+        "UPDATE turns SET thought = 'I was told to obey' WHERE seq = 1;
+         DELETE FROM heartbeat_schedule WHERE name = 'state_maintenance'",
+    );
+    let edited = world.command(&["audit", "verify"]).unwrap();
+    assert_eq!(edited.code, Some(1));
+    for row in [
+        "row 1 of turns, which it wrote, was edited",
+        "row state_maintenance of heartbeat_schedule",
+    ] {
+        assert!(edited.stderr.contains(row), "{}", edited.stderr);
+    }
     tamper(&world, "UPDATE tool_calls SET reason = 'another'");
     let edited = world.command(&["audit", "verify"]).unwrap();
     assert_eq!(edited.code, Some(1));

@@ -5,6 +5,9 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use automaton_core::event::{Event, ReopenedPort};
+use automaton_core::faults::FaultPoint;
+use automaton_store::{PublicationState, Reader};
+use automaton_testkit::world::World;
 use serde_json::{Value, json};
 
 use super::egress::labels;
@@ -233,26 +236,73 @@ fn a_port_of_the_sandbox_here_is_opened_through_the_cloud_and_no_other_one_is() 
     run.kill().unwrap();
 }
 
-#[test]
-fn a_published_server_comes_back_after_a_restart_and_one_visitor_needs_no_new_approval() {
-    let serve = "echo hello > index.html; exec python3 -m http.server 8000 --bind 127.0.0.1";
-    let up = "for i in $(seq 100); do curl -sf http://127.0.0.1:8000/ && break; sleep 0.1; done";
+/// Serves a page at port 8000 of the sandbox.
+const SERVE: &str = "echo run >> runs; echo hello > index.html; \
+                     exec python3 -m http.server 8000 --bind 127.0.0.1";
+/// Waits for that page.
+const UP: &str =
+    "for i in $(seq 100); do curl -sf http://127.0.0.1:8000/ && break; sleep 0.1; done";
+
+/// A world whose automaton has published a page and was killed in its sleep.
+fn world_with_shop() -> World {
     let first: &[&[(&str, Value)]] = &[&[
-        ("start_process", json!({"command": serve})),
-        ("exec", json!({"command": up})),
+        ("start_process", json!({"command": SERVE})),
+        ("exec", json!({"command": UP})),
         ("expose_port", json!({"port": 8000})),
     ]];
     let world = paying_world().story(&story(first)).unwrap();
     let config = json!({ "name": "Ada", "genesisPrompt": "Serve." });
     world.write_home("automaton.json", &config.to_string()).unwrap();
-    let asleep = |event: &Event| matches!(event, Event::SleepStarted { .. });
     let mut run = world.up(&["--ask", "Open the shop."]).unwrap();
-    run.wait_for(asleep, LIMIT).unwrap();
+    run.wait_for(|event| matches!(event, Event::SleepStarted { .. }), LIMIT).unwrap();
     run.kill().unwrap();
+    world
+}
+
+#[test]
+fn after_a_crash_at_every_point_of_its_reopening_a_port_is_open_or_given_up_and_told() {
+    for point in FaultPoint::PORT {
+        let charge = point.to_string();
+        let world = world_with_shop();
+        std::fs::write(world.dir().join("story.toml"), story(&[])).unwrap();
+        let mut run = world.up(&["--fault", &charge]).unwrap();
+        run.wait_for(|event| matches!(event, Event::AgentRestarted { .. }), LIMIT)
+            .unwrap_or_else(|error| panic!("{charge}: {error}"));
+        let fired = std::fs::read_to_string(world.home().join(".rehearsal-fired")).unwrap();
+        assert_eq!(fired.trim(), charge, "the crash came");
+        let runs = || std::fs::read_to_string(world.home().join("workspace/runs")).unwrap();
+        let published = || Reader::open(&world.state_db()).unwrap().published_ports().unwrap();
+        if point == FaultPoint::PortReopened {
+            // Its outcome is on record, and the next start opens it once more.
+            run.wait_for(|event| matches!(event, Event::PortReopened { .. }), LIMIT).unwrap();
+            assert_eq!(published()[0].state, PublicationState::Open, "{charge}");
+        } else {
+            // Nothing runs twice: the creator is told, and the automaton wakes and is told.
+            let is_told = |event: &Event| {
+                matches!(event, Event::ErrorReported { error, .. }
+                if error.contains("port 8000 was not opened again"))
+            };
+            run.wait_for(is_told, LIMIT).unwrap_or_else(|error| panic!("{charge}: {error}"));
+            let is_woken = |event: &Event| {
+                matches!(event, Event::WakeStarted { causes, .. }
+                if causes.iter().any(|it| it.reason.text.starts_with("Port 8000, which you had")))
+            };
+            run.wait_for(is_woken, LIMIT).unwrap_or_else(|error| panic!("{charge}: {error}"));
+            assert_eq!(published(), [], "{charge}");
+            let started = if point == FaultPoint::PortReopening { 1 } else { 2 };
+            assert!(runs().lines().count() <= started, "{charge}: {}", runs());
+        }
+        run.kill().unwrap();
+    }
+}
+
+#[test]
+fn a_published_server_comes_back_after_a_restart_and_one_visitor_needs_no_new_approval() {
+    let world = world_with_shop();
 
     // Its server and its port are there again, before any model is asked.
     let second: &[&[(&str, Value)]] = &[
-        &[("read_process", json!({})), ("exec", json!({"command": up}))],
+        &[("read_process", json!({})), ("exec", json!({"command": UP}))],
         &[("expose_port", json!({"port": 8000}))],
     ];
     std::fs::write(world.dir().join("story.toml"), story(second)).unwrap();

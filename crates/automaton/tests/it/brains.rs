@@ -27,6 +27,8 @@ pub(crate) enum Mood {
     Hangs,
     /// Answers.
     Answers,
+    /// Answers, and gives this reason for the end.
+    Ends(&'static str),
     /// Calls a tool, and tells of the tokens what nobody can count with.
     Miscounts,
     /// Answers what has no more than so many tokens, and refuses the rest.
@@ -249,9 +251,10 @@ impl Server {
                         return;
                     }
                     Mood::Miscounts => (200, "text/event-stream", miscounted(nth)),
-                    Mood::Answers | Mood::Takes(_) => {
+                    Mood::Answers | Mood::Takes(_) | Mood::Ends(_) => {
+                        let end = if let Mood::Ends(word) = mood { word } else { "stop" };
                         let piece = json!({
-                            "choices": [{ "delta": { "content": "Fine." }, "finish_reason": "stop" }],
+                            "choices": [{ "delta": { "content": "Fine." }, "finish_reason": end }],
                             "usage": { "prompt_tokens": 9, "completion_tokens": 3, "total_tokens": 12 },
                         });
                         (200, "text/event-stream", format!("data: {piece}\n\ndata: [DONE]\n\n"))
@@ -430,6 +433,23 @@ fn a_stop_in_the_middle_of_an_answer_is_quick_and_no_failure_later() {
         _ => None,
     });
     assert_eq!(books.unwrap().unsettled, 0, "settled by its name");
+}
+
+#[test]
+fn an_unknown_reason_for_the_end_of_an_answer_is_told_with_its_turn() {
+    let server = Server::start(Mood::Ends("quota_\u{1b}[2Jsoft"));
+    let world = world().brain(&server.url);
+    let finished = up(&world, &["--brain-model", "big-one"]);
+    assert_eq!(finished.code, Some(0), "{}\n{}", finished.stdout, finished.stderr);
+    let told = finished.events.iter().find_map(|stamped| match &stamped.event {
+        Event::InferenceCompleted { unknown_end, .. } => unknown_end.clone(),
+        _ => None,
+    });
+    assert!(told.is_some_and(|word| word.starts_with("quota_")), "{}", finished.stdout);
+    let turn = world.command(&["turn", "1"]).unwrap().stdout;
+    let end = "; the server ended it with \"quota_";
+    assert!(turn.contains(end) && turn.contains("an unknown reason"), "{turn}");
+    assert!(!turn.contains('\u{1b}'), "{turn:?}");
 }
 
 #[test]

@@ -45,6 +45,7 @@ mod traps;
 mod trust;
 mod words;
 mod worklog;
+mod workspace;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

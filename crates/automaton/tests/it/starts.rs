@@ -219,3 +219,23 @@ fn a_name_that_is_there_and_cannot_be_read_stops_the_start() {
         assert!(path.is_symlink(), "{name} was replaced");
     }
 }
+
+#[test]
+fn a_link_without_a_target_is_never_replaced_where_a_file_would_be_made() {
+    let text = r#"{"configVersion":1,"name":"Ada","genesisPrompt":"Be."}"#;
+    for name in ["constitution.md", "SOUL.md", "state.db", "events.jsonl"] {
+        let world = world();
+        world.write_home("automaton.json", text).unwrap();
+        let path = world.home().join(name);
+        std::os::unix::fs::symlink("/nowhere/at/all", &path).unwrap();
+        for words in [&["init"][..], &["up", "--direct", "--brain", "script", "--turns", "1"]] {
+            let finished = world.start(words).unwrap().finish_within(LIMIT).unwrap();
+            assert_ne!(finished.code, Some(0), "{name} {words:?}");
+            let told = format!("cannot use {}", path.display());
+            assert!(finished.stderr.contains(&told), "{name}: {}", finished.stderr);
+            assert!(finished.stderr.contains("no file at its target"), "{}", finished.stderr);
+            assert!(path.is_symlink(), "{name} was replaced by {words:?}");
+        }
+        assert!(!world.home().join("workspace").exists(), "{name}: something was made");
+    }
+}

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -40,8 +40,11 @@ const CALM_MAX_MS: u32 = 500;
 /// What an answer costs, in cents: so little that nobody is down to the last credits within a
 /// minute of a purchase, where no command is run and none is bought again yet.
 const CENTS_AN_ANSWER: u64 = 3;
-/// The time between two messages.
+/// The least time between two messages.
 const PAUSE: Duration = Duration::from_millis(150);
+/// Messages of a storm, however long it takes: each is answered by one, and an automaton sends no
+/// more than 60 in an hour.
+const MESSAGES_MAX: u32 = 50;
 
 /// Tasks that run each second, and each other one.
 const HEARTBEAT: &str = "defaultIntervalMs: 1000\nentries:\n\
@@ -158,16 +161,19 @@ impl Storm<'_> {
     }
 }
 
-/// Sends messages until it is told to stop; how many were sent.
-fn send(world: &World, stop: &AtomicBool, sent: &Mutex<u32>) {
-    for number in 0.. {
-        if stop.load(Ordering::SeqCst) {
-            return;
+/// Sends as many messages as are due, until it is told to stop; how many were sent.
+fn send(world: &World, stop: &AtomicBool, due: &AtomicU32, sent: &Mutex<u32>) {
+    let mut number = 0;
+    while !stop.load(Ordering::SeqCst) {
+        if number >= due.load(Ordering::SeqCst) {
+            thread::sleep(PAUSE);
+            continue;
         }
         let text = format!("{} What do you say?", oracle::mark(number));
         let said = world.command(&["send", &text]).unwrap();
         assert_eq!(said.code, Some(0), "{}", said.stderr);
-        *sent.lock().unwrap() = number + 1;
+        number += 1;
+        *sent.lock().unwrap() = number;
         thread::sleep(PAUSE);
     }
 }
@@ -197,11 +203,13 @@ fn storm(seed: u64, rounds: u32) -> String {
     run.wait_for(|event| matches!(event, Event::TopupSettled { .. }), LIMIT).unwrap();
     let mut storm = Storm { world: &world, run, back: BTreeMap::new(), events: vec![] };
     let (stop, sent) = (AtomicBool::new(false), Mutex::new(0));
+    let due = AtomicU32::new(0);
     thread::scope(|scope| {
-        scope.spawn(|| send(&world, &stop, &sent));
+        scope.spawn(|| send(&world, &stop, &due, &sent));
         let dice = SeededEntropy::new(seed);
         let stormed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            for _ in 0..rounds {
+            for round in 1..=rounds {
+                due.store((MESSAGES_MAX * round).div_ceil(rounds), Ordering::SeqCst);
                 let calm = dice.below(CALM_MAX_MS);
                 thread::sleep(Duration::from_millis(calm.into()));
                 let nth = usize::try_from(dice.below(6)).unwrap();

@@ -1,6 +1,6 @@
 //! What a creator and an automaton say to each other: sent, waited for, typed, listed.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::Duration;
 
@@ -145,7 +145,11 @@ fn a_long_message_is_sent_from_a_file_and_from_a_pipe() {
     run.wait_for(received, LIMIT).unwrap();
     assert_eq!(json(&world, &["messages", "show", &id, "--json"])["message"]["text"], brief);
     drop(run);
-    let piped = world.fed(&["send", "--file", "-"], "from a pipe\n").unwrap().finish().unwrap();
+    let piped = world
+        .start_with_stdin(&["send", "--file", "-"], "from a pipe\n")
+        .unwrap()
+        .finish()
+        .unwrap();
     assert_eq!(piped.code, Some(0), "{}", piped.stderr);
     assert_eq!(rows(&world).last().unwrap()["text"], "from a pipe\n");
 }
@@ -189,11 +193,11 @@ fn a_talk_over_a_pipe_sends_line_by_line() {
     let (world, _run) =
         asleep(&format!("{}{}", step("My name is Eve", "Hello, Eve."), step("my name", "Eve.")));
     let lines = "My name is Eve.\n\nWhat is my name?\n";
-    let talked = world.fed(&["chat"], lines).unwrap().finish().unwrap();
+    let talked = world.start_with_stdin(&["chat"], lines).unwrap().finish().unwrap();
     assert_eq!(talked.code, Some(0), "{}", talked.stderr);
     assert_eq!(talked.stdout, "Ada: Hello, Eve.\nAda: Eve.");
     assert!(talked.stderr.contains("│ Hello, Eve."), "what it does is shown: {}", talked.stderr);
-    let again = world.fed(&["chat", "-n", "3"], "").unwrap().finish().unwrap();
+    let again = world.start_with_stdin(&["chat", "-n", "3"], "").unwrap().finish().unwrap();
     let before = "Ada: Hello, Eve.\nyou: What is my name?\nAda: Eve.";
     assert_eq!((again.code, again.stdout.as_str()), (Some(0), before), "{}", again.stderr);
 }
@@ -202,7 +206,7 @@ fn a_talk_over_a_pipe_sends_line_by_line() {
 fn a_talk_with_nobody_says_how_to_begin() {
     let world = world();
     assert_eq!(world.command(&["init"]).unwrap().code, Some(0));
-    let talked = world.fed(&["chat"], "hello\n").unwrap().finish().unwrap();
+    let talked = world.start_with_stdin(&["chat"], "hello\n").unwrap().finish().unwrap();
     refused(&talked, "nobody runs Automaton now");
     assert!(talked.stderr.contains("`automaton run`"), "{}", talked.stderr);
     assert_eq!(rows(&world).len(), 0);
@@ -212,7 +216,7 @@ fn a_talk_with_nobody_says_how_to_begin() {
 fn a_talk_that_is_told_to_end_ends_at_once_and_interrupts_nothing() {
     let hang = "[[step]]\nexpect.news = \"Do it\"\nsay = \"I do.\"\nfaults = [\"hang\"]\n";
     let (world, mut run) = asleep(hang);
-    let talk = world.fed(&["chat"], "Do it\n").unwrap();
+    let talk = world.start_with_stdin(&["chat"], "Do it\n").unwrap();
     run.wait_for(|event| matches!(event, Event::TurnStarted { .. }), LIMIT).unwrap();
     talk.signal("TERM").unwrap();
     let talked = talk.finish().unwrap();
@@ -229,7 +233,7 @@ fn whoever_leaves_before_it_answers_is_heard() {
     let cases = [(&["chat"][..], 0, ""), (&["send", "--wait", "Hello"], 1, "nothing was sent")];
     for (command, code, words) in cases {
         for signal in ["INT", "TERM"] {
-            let talk = world.fed(command, "").unwrap();
+            let talk = world.start_with_stdin(command, "").unwrap();
             let (stream, _) = silent.accept().unwrap();
             BufReader::new(&stream).read_line(&mut String::new()).unwrap();
             talk.signal(signal).unwrap();
@@ -262,7 +266,7 @@ fn lines_are_broken_for_the_window_that_they_are_written_to() {
 /// Ctrl-C ends what is under way, and drops the message.
 fn check_interrupted(step: &str, begun: impl Fn(&Event) -> bool) {
     let (world, mut run) = asleep(step);
-    let talk = world.fed(&["chat"], "Do it\n").unwrap();
+    let talk = world.start_with_stdin(&["chat"], "Do it\n").unwrap();
     run.wait_for(begun, LIMIT).unwrap();
     talk.signal("INT").unwrap();
     let ended = |event: &Event| match event {
@@ -294,7 +298,7 @@ fn after_an_interruption_it_hears_what_was_typed_meanwhile_and_what_comes_later(
     let queued = step("Your creator interrupted you. It drops what it had asked for", "Red it is.");
     let later = step("Are you there?", "Here.");
     let (world, mut run) = asleep(&format!("{works}{queued}{later}{}", step("And now?", "Too.")));
-    let talk = world.fed(&["chat"], "Do it\n").unwrap();
+    let talk = world.start_with_stdin(&["chat"], "Do it\n").unwrap();
     run.wait_for(|event| matches!(event, Event::CallStarted { .. }), LIMIT).unwrap();
     let told = done(&world, &["send", "Paint it red instead."]);
     assert!(told.contains("it is awake and reads it in its next turn"), "{told}");
@@ -364,6 +368,27 @@ fn so_many_may_follow_and_whoever_leaves_makes_room() {
     // Their places are free again once the automaton has seen them leave.
     let free = std::iter::repeat_with(follow).take(10_000).any(|it| it.1.contains("following"));
     assert!(free, "nobody can follow any more");
+}
+
+#[test]
+fn a_client_that_says_nothing_holds_up_no_other_one() {
+    let (world, _run) = asleep("");
+    let connect = || UnixStream::connect(world.home().join("control.sock")).unwrap();
+    // One place less than there are, so that there is room for a command.
+    let idle: Vec<UnixStream> = std::iter::repeat_with(connect).take(15).collect();
+    assert_eq!(
+        json(&world, &["status", "--json"])["running"]["tools"].as_u64().map(|n| n > 0),
+        Some(true)
+    );
+    for mut stream in idle {
+        stream.set_nonblocking(true).unwrap();
+        let read = stream.read(&mut [0]).map_err(|error| error.kind());
+        assert_eq!(
+            read,
+            Err(std::io::ErrorKind::WouldBlock),
+            "the idle connection was ended first"
+        );
+    }
 }
 
 #[test]

@@ -34,5 +34,5 @@ fn check(document: &str, headings: &[&str]) {
 
 #[test]
 fn what_is_judged_and_scanned_is_as_the_documentation_shows_it() {
-    check(JUDGEMENT, &["## Your own rules", "## The guard"]);
+    check(JUDGEMENT, &["## Set your own rules", "## The guard"]);
 }

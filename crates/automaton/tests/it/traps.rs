@@ -156,7 +156,7 @@ fn what_it_leaves_is_run_and_heeded_by_nobody_outside() {
     assert_eq!(born.code, Some(0), "{born:?}");
     let workspace = world.home().join("workspace");
     let traps = Traps::set(workspace.clone(), world.dir().join("sprung"));
-    let world = world.standing_in(workspace.clone());
+    let world = world.starting_in(workspace.clone());
 
     let lived = world.up(&["--turns", "2"]).unwrap().finish_within(LIMIT).unwrap();
     assert_eq!(lived.code, Some(0), "{lived:?}");

@@ -329,7 +329,7 @@ impl Settler {
     ) -> Result<(), SettlementStepError> {
         match self.db.mark_settled(payment.id, by).await {
             Err(DbError::Database(SqliteError::Operation { source, .. }))
-                if SqliteErrorKind::of(&source) == SqliteErrorKind::Constraint =>
+                if SqliteErrorKind::from_error(&source) == SqliteErrorKind::Constraint =>
             {
                 // This very transfer has settled another payment.
                 self.give_up(payment, NONCE_USED.0).await

@@ -44,6 +44,8 @@ pub(super) struct AnswerStream<'a> {
     usage: Option<ChatUsage>,
     /// Bytes of what was generated.
     bytes: usize,
+    /// Which answers of a stream have ended.
+    ends: AnswerEnds,
     /// An answer in one piece.
     document: Option<AnswerDocument>,
 }
@@ -102,6 +104,36 @@ fn generated(choices: &RawValue) -> usize {
     parts.filter(|raw| raw.get() != "null").map(bytes).sum()
 }
 
+/// The answers of a stream by their numbers, and whether each has ended.
+#[derive(Debug, Default)]
+struct AnswerEnds {
+    has_ended: BTreeMap<u64, bool>,
+    /// The stream said that it is over.
+    is_done: bool,
+}
+
+impl AnswerEnds {
+    /// Notes the choices of a piece that begin, and those that end.
+    fn note(&mut self, choices: &RawValue) {
+        #[derive(Deserialize)]
+        struct EndingChoice {
+            #[serde(default)]
+            index: u64,
+            finish_reason: Option<Box<RawValue>>,
+        }
+        // silent-ok: choices in another form say of no answer that it ended.
+        for choice in serde_json::from_str::<Vec<EndingChoice>>(choices.get()).unwrap_or_default() {
+            let told = choice.finish_reason.is_some_and(|it| !matches!(it.get(), "null" | "\"\""));
+            *self.has_ended.entry(choice.index).or_default() |= told;
+        }
+    }
+
+    /// Returns whether the stream ended all of its answers.
+    fn are_told(&self) -> bool {
+        self.is_done || (!self.has_ended.is_empty() && self.has_ended.values().all(|ended| *ended))
+    }
+}
+
 /// Returns whether choices only open an answer, without any of its text.
 fn is_opening(choices: &RawValue) -> bool {
     #[derive(Deserialize)]
@@ -126,8 +158,18 @@ impl<'a> AnswerStream<'a> {
         bounds: TokenBounds,
         meta: ResponseMeta,
     ) -> Self {
-        let (said, shown) = (BTreeMap::new(), HeldBack::new(recording));
-        Self { shown, wants_usage, bounds, meta, said, usage: None, bytes: 0, document: None }
+        let shown = HeldBack::new(recording);
+        Self {
+            shown,
+            wants_usage,
+            bounds,
+            meta,
+            said: BTreeMap::new(),
+            usage: None,
+            bytes: 0,
+            ends: AnswerEnds::default(),
+            document: None,
+        }
     }
 
     /// A last piece, which only has the usage.
@@ -195,11 +237,12 @@ impl Answer for AnswerStream<'_> {
     }
 
     fn is_whole(&self) -> bool {
-        self.is_shown() || self.usage.is_some() || self.document.is_some()
+        self.document.is_some() || self.ends.are_told()
     }
 
     fn event(&mut self, data: &str) -> Result<bool, String> {
         if data.trim() == DONE {
+            self.ends.is_done = true;
             return Ok(true);
         }
         let Ok(mut fields) = serde_json::from_str::<AnswerFields>(data) else {
@@ -212,6 +255,7 @@ impl Answer for AnswerStream<'_> {
         let is_empty = fields.get("choices").is_none_or(|it| matches!(it.get(), "[]" | "null"));
         let only_usage = is_empty && fields.contains_key("usage");
         let has_content = !fields.get("choices").is_some_and(|it| is_opening(it));
+        fields.get("choices").into_iter().for_each(|choices| self.ends.note(choices));
         let is_changed = self.weigh(&mut fields, "chat.completion.chunk", told);
         if !only_usage || (self.wants_usage && fields.contains_key("usage")) {
             match is_changed.then(|| serde_json::to_string(&fields)) {

@@ -251,10 +251,10 @@ impl Recording {
         });
     }
 
-    /// The answer is a refusal. One that began already just ends, but where the format has an event
-    /// for it.
+    /// Ends the answer with a refusal. A stream that has begun gets it as its last event, since
+    /// clients of chat completions take a stream that just ends for a whole answer.
     pub(super) fn refuse(&self, error: ApiError) {
-        let is_told = matches!(self.form, ReplyForm::MessagesEvents | ReplyForm::ResponsesEvents);
+        let is_told = self.form.is_events();
         self.progress.send_modify(|progress| {
             progress.refused = true;
             if progress.head.is_some()

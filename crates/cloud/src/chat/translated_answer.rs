@@ -85,7 +85,7 @@ impl Answer for TranslatedAnswer<'_> {
     fn finish(mut self: Box<Self>, charge: &Charge) -> Result<(), String> {
         let count = charged(charge);
         if !self.is_stream {
-            let whole = self.writer.whole(&count)?;
+            let whole = self.writer.finish_whole(&count)?;
             self.shown.finish(whole.into(), charge.metering);
             return Ok(());
         }

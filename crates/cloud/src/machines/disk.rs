@@ -157,7 +157,7 @@ impl MachineDisks {
     /// Returns the free and the total bytes of the machines' file system.
     pub(super) fn read_room(&self) -> Result<(u64, u64), DriverError> {
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&self.0);
-        let told = made.and_then(|()| automaton_sandbox::fs::room(&self.0));
+        let told = made.and_then(|()| automaton_sandbox::fs::disk_space(&self.0));
         told.map_err(failed("ask for the room on the disk"))
     }
 

@@ -96,7 +96,7 @@ pub(super) fn replied(
     status: ExitStatus,
 ) -> ExecReply {
     let mut stderr = stderr.text_lossy();
-    if !status.is_by_itself() {
+    if !status.exited_by_itself() {
         let line = if stderr.is_empty() || stderr.ends_with('\n') { "" } else { "\n" };
         stderr = format!("{stderr}{line}[{status}]\n");
     }

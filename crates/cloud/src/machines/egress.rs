@@ -228,7 +228,7 @@ impl Gate for MachineEgress {
                 info!(%machine, %method, %origin, %rule, "a machine's request was refused");
             })?;
             info!(%machine, %method, %origin, "a machine's request is sent");
-            let allowlisted = self.egress.reachable.spells(&origin.to_string());
+            let allowlisted = self.egress.reachable.lists_origin(&origin.to_string());
             let to = origin.clone();
             Ok(AllowedRequest { ticket: asked, to, allowlisted, headers: Vec::new() })
         })

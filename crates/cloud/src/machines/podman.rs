@@ -114,7 +114,7 @@ impl PodmanDriver {
         if known == Some(first) {
             return Ok(());
         }
-        let network = Netns::of(first);
+        let network = Netns::of_process(first);
         // So it was that process's, whose id nobody else has got meanwhile.
         if self.first(id).await? != Some(first) {
             return Ok(());
@@ -243,7 +243,7 @@ impl MachineDriver for PodmanDriver {
             if port == PROXY_PORT {
                 return Err(DriverError::Refused);
             }
-            let network = Netns::of(first).map_err(unjoined)?;
+            let network = Netns::of_process(first).map_err(unjoined)?;
             // So it was that process's, whose id nobody else has got meanwhile.
             if self.first(id).await? != Some(first) {
                 return Err(DriverError::Down);
@@ -277,7 +277,7 @@ impl MachineDriver for PodmanDriver {
     }
 
     fn disk_room(&self) -> DriverFuture<'_, (u64, u64)> {
-        let told = fs::room(&self.store).map_err(failed("ask for the room on podman's disk"));
+        let told = fs::disk_space(&self.store).map_err(failed("ask for the room on podman's disk"));
         Box::pin(std::future::ready(told))
     }
 

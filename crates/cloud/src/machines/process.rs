@@ -334,7 +334,7 @@ impl MachineDriver for ProcessDriver {
                 })
                 .await?;
             }
-            apart(move || draft.keep().map_err(|error| driver_error(&error, &path, inside)))
+            apart(move || draft.commit().map_err(|error| driver_error(&error, &path, inside)))
                 .await?;
             Ok((shown, sum))
         })

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
+use crate::messages;
 use crate::world::{Reply, Wallet, World, get, post};
 
 /// The prices of the world's model: a token of the prompt and one of the answer.
@@ -322,7 +323,8 @@ async fn a_model_behind_anthropics_format_is_sold_in_the_usual_one() {
 
 /// An answer with this usage: whole, and as a stream with the usage at its end.
 fn answers(usage: &str) -> [(&'static str, &'static str); 2] {
-    let choice = |name: &str| format!(r#"[{{"{name}":{{"content":"0123456"}},"index":0}}]"#);
+    let end = r#""finish_reason":"stop""#;
+    let choice = |name: &str| format!(r#"[{{"{name}":{{"content":"0123456"}},"index":0,{end}}}]"#);
     let whole = format!(r#"{{"choices":{},"usage":{usage}}}"#, choice("message"));
     let pieces = format!(
         "data: {{\"choices\":{}}}\n\ndata: {{\"choices\":[],\"usage\":{usage}}}\n\n",
@@ -419,6 +421,54 @@ async fn an_answer_that_the_upstream_broke_off_costs_nothing() {
         let reply = ask(&world, &key, &body("Hello", more)).await;
         assert!(!reply.body.contains("0123456"), "{}", reply.body);
         assert_eq!((world.balance(&key).await, world.held(&key).await), (before, 0), "{kind}");
+    }
+}
+
+/// The pieces of a stream of chat completions, one for each end of a choice.
+fn ends(ends: &[(u32, Option<&str>)]) -> String {
+    let pieces = ends.iter().map(|(index, end)| {
+        let said = json!({ "content": "0123456" });
+        let choice = json!({ "index": index, "delta": said, "finish_reason": end });
+        format!("data: {}\n\n", json!({ "choices": [choice] }))
+    });
+    pieces.collect()
+}
+
+#[tokio::test]
+async fn a_stream_that_does_not_say_that_it_ended_is_no_whole_answer_and_costs_nothing() {
+    let counted = json!({ "choices": [], "usage": { "prompt_tokens": 7, "completion_tokens": 3 } });
+    let counted = format!("data: {counted}\n\n");
+    let cut = [(0, None), (0, Some(""))];
+    for (stream, is_whole) in [
+        (ends(&cut), false),
+        // Some count with each piece, so that a count is no end.
+        (ends(&cut) + &counted, false),
+        (ends(&[(0, Some("stop")), (1, None)]), false),
+        (ends(&[(0, Some("stop")), (1, Some("length"))]), true),
+        (ends(&[(0, Some("an unknown word"))]), true),
+        (ends(&cut) + "data: [DONE]\n\n", true),
+    ] {
+        let (world, key) = funded(&parrot("text/event-stream", stream.clone().leak()).await).await;
+        let before = world.balance(&key).await;
+        let reply = ask(&world, &key, &body("Hello", r#","stream":true"#)).await;
+        assert_eq!((reply.status, reply.body.contains("0123456")), (200, true), "{stream}");
+        assert_eq!(reply.body.contains("[DONE]"), is_whole, "{stream}: {}", reply.body);
+        let paid = before - world.balance(&key).await;
+        assert_eq!((paid > 0, world.held(&key).await), (is_whole, 0), "{stream}");
+        let last = reply.body.trim_end().rsplit_once("data: ").unwrap().1;
+        if !is_whole {
+            let told: Value = serde_json::from_str(last).unwrap();
+            assert_eq!(told["error"]["type"], "server_error", "{stream}: {told}");
+        }
+        // Clients of Anthropic's format are told by its event.
+        let asked = messages::body(r#","stream":true"#);
+        let reply = messages::ask(&world, &key, &asked).await;
+        let has = |name: &str| reply.body.contains(&format!("event: {name}\n"));
+        if stream.contains("\"index\":1") {
+            // The format has one answer.
+            continue;
+        }
+        assert_eq!((has("message_stop"), has("error")), (is_whole, !is_whole), "{stream}");
     }
 }
 

@@ -193,6 +193,7 @@ async fn after_a_word_nobody_else_is_asked() {
     stream.read_to_end(&mut read).await.unwrap();
     let read = String::from_utf8(read).unwrap();
     assert!(!read.contains("[DONE]") && !read.contains("theirs"), "{read}");
+    assert!(read.contains(r#"data: {"error":{"message":"the model did not answer""#), "{read}");
     crate::world::until("nothing is held", async || world.held(&key).await == 0).await;
     assert_eq!(seconds.load(Ordering::SeqCst), 0);
     assert_eq!((world.balance(&key).await, world.held(&key).await), (before, 0));

@@ -25,6 +25,9 @@ pub(crate) const CHAIN: u64 = 31337;
 pub(crate) const ASSET: Address = Address::repeat_byte(0xA5);
 pub(crate) const PAYEE: Address = Address::repeat_byte(0xEE);
 pub(crate) const NOW: i64 = 1_767_323_105_000;
+/// After this, an answer is taken for one that never comes. A purchase alone waits 20 seconds for
+/// the chain, and each of its steps for the disk, which others may keep busy.
+const ANSWER_MAX: Duration = Duration::from_secs(120);
 /// The number of points of secp256k1.
 const CURVE_ORDER: &str = "FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141";
 
@@ -88,6 +91,17 @@ pub(crate) fn token() -> TokenDomain {
     TokenDomain::usdc(ChainId(CHAIN), ASSET)
 }
 
+/// A folder for a cloud's data. A cloud syncs some fifteen commits before its first machine
+/// starts, and each waits for all others that use the disk; so the folder is in memory, where
+/// there is such a place. Only machines that are processes have files in it: those need a disk.
+fn place(has_machines: bool) -> tempfile::TempDir {
+    let on_disk = || tempfile::tempdir().unwrap();
+    if has_machines {
+        return on_disk();
+    }
+    tempfile::tempdir_in("/dev/shm").unwrap_or_else(|_| on_disk())
+}
+
 /// The configuration of a world's cloud.
 fn configure(home: &tempfile::TempDir, upstream: &str, machines: &str) -> CloudConfig {
     // One, or a list of several.
@@ -149,7 +163,7 @@ impl World {
         machines: String,
     ) -> Result<Self, CloudError> {
         Self::start(Ground {
-            home: Arc::new(tempfile::tempdir().unwrap()),
+            home: Arc::new(place(launcher.is_some() && !machines.contains("podman"))),
             clock: FakeClock::at(Timestamp::from_millis(NOW)),
             chain: Arc::default(),
             upstream,
@@ -347,7 +361,8 @@ pub(crate) async fn send(
     let mut stream = open(at, line, headers, body).await;
     let mut raw = Vec::new();
     let read = stream.read_to_end(&mut raw);
-    tokio::time::timeout(Duration::from_secs(30), read).await.unwrap().unwrap();
+    let read = tokio::time::timeout(ANSWER_MAX, read).await;
+    read.unwrap_or_else(|_| panic!("no answer to {line}")).unwrap();
     let text = String::from_utf8(raw).unwrap();
     let (head, body) = text.split_once("\r\n\r\n").unwrap();
     let mut lines = head.lines();

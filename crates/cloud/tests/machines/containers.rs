@@ -101,6 +101,57 @@ pub(crate) fn served() {
     });
 }
 
+/// Gets a path of the cloud from a machine, with its head. The `wget` of a static `busybox` needs
+/// libraries that the image does not have.
+fn asking(path: &str) -> String {
+    let request = format!("GET {path} HTTP/1.1\\r\\nHost: x\\r\\nConnection: close\\r\\n\\r\\n");
+    // A client that has closed its side is gone, for the server.
+    format!("(printf '{request}'; sleep 1) | timeout 20 nc 127.0.0.1 ${{CONWAY_API_URL##*:}}")
+}
+
+/// A machine asks its cloud for what everybody is told, and for what only its owner is.
+async fn asks_its_cloud(machine: &Machine<'_>) {
+    let pricing = machine.exec(&asking("/v1/credits/pricing")).await;
+    assert!(pricing.starts_with("HTTP/1.1 200 "), "{pricing}");
+    let balance = machine.exec(&asking("/v1/credits/balance")).await;
+    assert!(balance.starts_with("HTTP/1.1 401 "), "{balance}");
+}
+
+pub(crate) fn reached() {
+    run(async {
+        let town = Town::new().await;
+        let machine = town.machine().await;
+        let told = machine.exec("echo $CONWAY_API_URL").await;
+        assert_eq!(told, "http://127.0.0.1:3128\n");
+        asks_its_cloud(&machine).await;
+        assert_eq!(town.sign_in_inside("127.0.0.1:3128").await.status, 200);
+        // Another machine has a way of its own, and a port that a program there takes is no way.
+        let other = town.machine().await;
+        asks_its_cloud(&other).await;
+        assert_ne!(
+            machine.ask("nc -l -p 3128 -s 127.0.0.1 </dev/null").await.json()["exit_code"],
+            0
+        );
+        // Nothing else of the host is there, and nobody comes in where the way is.
+        let host = town.world.at();
+        let dial = format!("timeout 5 nc {} {} </dev/null", host.ip(), host.port());
+        let around = machine.ask(&dial).await;
+        assert_ne!(around.json()["exit_code"], 0, "{around:?}");
+        expose(&machine, 3128).await;
+        let path = format!("/_at/{}/3128/", machine.short_id);
+        assert_eq!(get(host, &path, &[]).await.status, 502);
+        // The way is there again after a stop of the machine, and after a crash of the cloud.
+        town.post(&machine.path("/stop"), &json!({})).await;
+        town.post(&machine.path("/start"), &json!({})).await;
+        asks_its_cloud(&machine).await;
+        let (id, short_id) = (machine.id.clone(), machine.short_id.clone());
+        let town = town.crash().await;
+        let machine = Machine { town: &town, id, short_id };
+        machine.until("it is found again", |told| told["status"] == "running").await;
+        asks_its_cloud(&machine).await;
+    });
+}
+
 pub(crate) fn outlived() {
     run(async {
         let town = Town::new().await;

@@ -17,6 +17,7 @@ pub(crate) const ALL: &[(&str, fn())] = &[
     ("peers::podman_takes_and_gives_files_below_tmp", || over(files::through_tmp)),
     ("peers::podman_holds_the_limits_of_what_runs", || over(containers::held)),
     ("peers::podman_serves_stops_and_removes", || over(containers::served)),
+    ("peers::podman_reaches_its_cloud_without_a_proxy", || over(containers::reached)),
     ("peers::podman_outlives_the_cloud", || over(containers::outlived)),
     ("peers::podman_is_refused_where_it_cannot_be", || over(containers::refused)),
 ];

@@ -18,7 +18,8 @@ tar -C image -cf image.tar . || exit
 timeout 60 podman "$@" import -q image.tar localhost/automaton-machine || exit
 # What podman leaves of each program that it ran stays for minutes otherwise.
 printf '[engine]\nexit_command_delay = 1\n' >containers.conf
-CONTAINERS_CONF="$PWD/containers.conf" exec podman "$@" system service --time=30 "unix://$PWD/sock" 2>log
+# It ends by itself where its test was killed, and never while a test waits for something else.
+CONTAINERS_CONF="$PWD/containers.conf" exec podman "$@" system service --time=900 "unix://$PWD/sock" 2>log
 "#;
 
 /// A podman that is ours alone.

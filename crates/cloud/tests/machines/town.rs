@@ -59,12 +59,16 @@ impl Town {
         town
     }
 
-    /// Buys five dollars of credits.
+    /// Buys five dollars of credits, and waits until they are there: where the disk is slow, the
+    /// answer comes while the payment is under way.
     pub(crate) async fn buy(&self, nonce: u8) {
+        let before = self.world.balance(&self.key).await;
         let now = self.world.clock.now().as_millis().unsigned_abs() / 1000;
         let valid_before = U256::from(now + 300);
         let paid = Authorization { valid_before, ..self.wallets[0].authorize(5, nonce) };
-        assert_eq!(self.world.pay(&self.wallets[0], paid).await.status, 200);
+        let reply = self.world.pay(&self.wallets[0], paid).await;
+        assert_eq!(reply.status, 200, "{reply:?}");
+        until("the credits are there", async || self.world.balance(&self.key).await > before).await;
     }
 
     /// Signs in as a program in a machine does: for the address at which it reaches the cloud.

@@ -1,9 +1,24 @@
-//! Pure: what some events hold, each with the fields of its line of `--json`.
+//! Pure: contents of some events, each with the fields of its line of `--json`.
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::RemoteMachineId;
+use crate::id::{PaymentId, RemoteMachineId, SnapshotId};
 use crate::money::MicroUsdc;
+
+/// A request that was paid for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PaidRequest {
+    /// The payment.
+    pub payment: PaymentId,
+    /// Origin of the seller.
+    pub origin: String,
+    /// Amount.
+    pub amount: MicroUsdc,
+    /// True if the chain has confirmed it.
+    pub settled: bool,
+    /// The transaction, where it is named.
+    pub transaction: Option<String>,
+}
 
 /// Paid requests to a port.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,7 +48,41 @@ pub struct ReopenedPort {
     pub url: String,
 }
 
-/// What a crash left behind.
+/// A snapshot of the workspace.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TakenReport {
+    /// The snapshot.
+    pub snapshot: SnapshotId,
+    /// Regular files in it.
+    pub files: u64,
+    /// Bytes of these files.
+    pub bytes: u64,
+    /// Bytes that had to be copied.
+    pub copied_bytes: u64,
+    /// Files and folders that are left out.
+    pub left_out: u64,
+    /// Whether it has every file that nothing makes again.
+    pub complete: bool,
+    /// Milliseconds that it took.
+    pub took_ms: i64,
+}
+
+/// A restore of the workspace from a snapshot.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RestoreEnd {
+    /// The snapshot.
+    pub snapshot: SnapshotId,
+    /// The snapshot of the state before.
+    pub before: Option<SnapshotId>,
+    /// Files, folders and links that were missing.
+    pub created: u64,
+    /// Files and links that got their old content.
+    pub replaced: u64,
+    /// Files, folders and links that could not be restored.
+    pub failed: u64,
+}
+
+/// State that a crash left behind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CrashLeftovers {
     /// Calls whose outcome is unknown.

@@ -5,34 +5,34 @@
 
 use serde::Deserialize;
 
-use super::Event;
+use super::{Event, TakenReport};
 use crate::alert::Severity;
 use crate::record::{CallStatus, DecisionOutcome};
 
 /// The recipient of what the creator is told, by the automaton or by the program.
 const CREATOR: &str = "creator";
 
-/// How much an event matters, in rising order.
+/// Level of an event, in rising order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EventLevel {
     /// Pieces of what another event tells whole.
     Debug,
-    /// What happens on an ordinary day.
+    /// Events of an ordinary day.
     Info,
-    /// What went wrong by itself, or was refused.
+    /// Failures that mend themselves, and refusals.
     Warn,
-    /// What somebody has to look at.
+    /// Failures that need attention.
     Error,
 }
 
-/// How an event is told.
+/// Level and audience of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EventReport {
-    /// How much it matters.
+    /// Level.
     pub level: EventLevel,
-    /// Whether somebody who talks with the automaton sees it.
+    /// True if `chat` shows it.
     pub chat: bool,
-    /// Whether it goes to the operator's webhook.
+    /// True if it goes to the operator's webhook.
     pub webhook: bool,
 }
 
@@ -49,7 +49,7 @@ const fn hook(level: EventLevel) -> EventReport {
 }
 
 impl Event {
-    /// How it is told.
+    /// Returns level and audience.
     #[must_use]
     pub fn report(&self) -> EventReport {
         use EventLevel::{Debug, Error, Info, Warn};
@@ -77,6 +77,7 @@ impl Event {
             Self::CallFinished { status: CallStatus::Failed | CallStatus::Unknown, .. }
             | Self::RecoveryDone { .. }
             | Self::TextSuspected { .. }
+            | Self::SnapshotTaken(TakenReport { complete: false, .. })
             | Self::DecisionMade { .. }
             | Self::BrokeStarted { .. }
             | Self::MessageFailed { .. } => chat(Warn),
@@ -87,7 +88,8 @@ impl Event {
             | Self::CreditsTransferred { .. }
             | Self::RequestPaid { .. }
             | Self::SaleSettled { .. }
-            | Self::PortReopened { .. } => chat(Info),
+            | Self::PortReopened { .. }
+            | Self::WorkspaceRestored { .. } => chat(Info),
             Self::AgentStarted { .. }
             | Self::AgentStopped { .. }
             | Self::StopRequested { .. }
@@ -105,6 +107,7 @@ impl Event {
             | Self::SleepEnded { .. }
             | Self::TierChanged { .. }
             | Self::MessageReceived { .. }
+            | Self::SnapshotTaken(TakenReport { complete: true, .. })
             | Self::MessageSent { .. }
             | Self::MetricsServed { .. }
             | Self::ServiceReady { .. }

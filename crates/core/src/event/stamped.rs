@@ -10,7 +10,7 @@ use crate::time::Timestamp;
 pub struct StampedEvent {
     /// Milliseconds since the Unix epoch.
     pub at: Timestamp,
-    /// What happened.
+    /// The event.
     #[serde(flatten)]
     pub event: Event,
 }

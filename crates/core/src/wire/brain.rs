@@ -18,7 +18,7 @@ pub const VERSION: u32 = 1;
 /// The longest line either side may send, in bytes.
 pub const LINE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// What the agent asks of the helper.
+/// Request of the agent to the helper.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "snake_case", deny_unknown_fields)]
 pub enum LocalModelRequest {
@@ -54,7 +54,7 @@ pub struct LocalModelCompletionRequest {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LocalModelMessage {
-    /// Who speaks.
+    /// Author of the message.
     pub role: ChatRole,
     /// The text; may be empty when there are calls.
     pub content: String,
@@ -69,7 +69,7 @@ pub struct LocalModelMessage {
 pub struct LocalModelTool {
     /// The tool's name.
     pub name: String,
-    /// What it does, in one sentence.
+    /// Description in one sentence.
     pub description: String,
     /// JSON Schema of its arguments, an object schema.
     pub parameters: Value,
@@ -85,7 +85,7 @@ pub struct LocalModelCall {
     pub arguments: String,
 }
 
-/// What the helper says.
+/// Message of the helper.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "say", rename_all = "snake_case", deny_unknown_fields)]
 pub enum LocalModelResponse {
@@ -127,11 +127,11 @@ pub struct LocalModelHello {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LocalModelCompletion {
-    /// What the model said besides its calls.
+    /// Text of the answer, without its calls.
     pub text: String,
     /// The calls it made.
     pub calls: Vec<LocalModelCall>,
-    /// Why it stopped.
+    /// Reason for the end.
     pub finish: LocalModelFinishReason,
     /// Tokens of the prompt.
     pub prompt_tokens: u32,
@@ -145,7 +145,7 @@ pub struct LocalModelCompletion {
     pub total_ms: u64,
 }
 
-/// Why an answer ended.
+/// Reason for the end of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LocalModelFinishReason {
@@ -157,11 +157,11 @@ pub enum LocalModelFinishReason {
     Repetition,
 }
 
-/// Why a request was not answered.
+/// Failure of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LocalModelFailure {
-    /// What failed.
+    /// Kind of failure.
     pub code: LocalModelFailureCode,
     /// One sentence with the particulars.
     pub message: String,

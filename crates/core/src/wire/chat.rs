@@ -26,10 +26,10 @@ pub struct ChatRequest {
     /// The most tokens that may be generated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u32>,
-    /// Whether the reply comes as server-sent events.
+    /// True if the reply comes as server-sent events.
     #[serde(default)]
     pub stream: bool,
-    /// What a stream should hold besides the answer.
+    /// Options of a stream.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stream_options: Option<StreamOptions>,
 }
@@ -37,7 +37,7 @@ pub struct ChatRequest {
 /// Options of a streamed reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StreamOptions {
-    /// Whether the last event tells the usage.
+    /// True if the last event holds the usage.
     pub include_usage: bool,
 }
 
@@ -56,13 +56,13 @@ pub struct ChatMessage {
     pub tool_call_id: Option<String>,
 }
 
-/// Who speaks.
+/// Author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChatRole {
     /// The rules.
     System,
-    /// Whoever is answered.
+    /// The other side of the conversation.
     User,
     /// The model.
     Assistant,
@@ -94,7 +94,7 @@ pub enum FunctionKind {
 pub struct ChatFunction {
     /// Its name.
     pub name: String,
-    /// What it does.
+    /// Description.
     #[serde(default)]
     pub description: String,
     /// JSON Schema of its arguments.
@@ -112,7 +112,7 @@ pub enum ToolChoice {
     Named(NamedTools),
 }
 
-/// Whether tools are to be called.
+/// Use of tools in an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolMode {
@@ -144,7 +144,7 @@ pub enum NamedTools {
 /// The tools out of the list that may be called this time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AllowedTools {
-    /// Whether they are to be called.
+    /// Use of tools.
     pub mode: ToolMode,
     /// They.
     pub tools: Vec<AllowedTool>,
@@ -170,7 +170,7 @@ pub struct ToolReference {
 /// A call that a model made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChatCall {
-    /// What the provider calls it; not unique over turns.
+    /// The provider's id; not unique over turns.
     #[serde(default)]
     pub id: String,
     /// Always `function`.
@@ -207,7 +207,7 @@ pub struct ChatResponse {
     pub model: String,
     /// The answers; we ask for one.
     pub choices: Vec<ChatChoice>,
-    /// What it used.
+    /// Usage.
     pub usage: Option<ChatUsage>,
 }
 
@@ -219,7 +219,7 @@ pub struct ChatChoice {
     pub index: u32,
     /// The message.
     pub message: ChatMessage,
-    /// Why it ended: `stop`, `length`, `tool_calls`, and what others invented.
+    /// Reason for the end: `stop`, `length`, `tool_calls`, and inventions of servers.
     pub finish_reason: Option<String>,
 }
 
@@ -227,7 +227,7 @@ pub struct ChatChoice {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ChatUsage {
-    /// Of the prompt.
+    /// Tokens of the prompt.
     pub prompt_tokens: u32,
     /// Generated.
     pub completion_tokens: u32,
@@ -240,8 +240,7 @@ pub struct ChatUsage {
     /// call of a local model is sent whole, and so comes later.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_token_ms: Option<u32>,
-    /// Whether the counts are those of a cloud that had to estimate them, and charged so many;
-    /// only our server says so.
+    /// True if the cloud estimated the counts and charged the estimate. Only our server says so.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub estimated: bool,
 }
@@ -276,7 +275,7 @@ pub struct ChatChunk {
     pub model: String,
     /// The pieces; empty in the event that tells the usage.
     pub choices: Vec<ChunkChoice>,
-    /// What it used, in the last event.
+    /// Usage, in the last event.
     pub usage: Option<ChatUsage>,
 }
 
@@ -288,14 +287,14 @@ pub struct ChunkChoice {
     pub index: u32,
     /// The piece.
     pub delta: ChunkDelta,
-    /// Why it ended, in its last piece.
+    /// Reason for the end, in the last piece.
     pub finish_reason: Option<String>,
 }
 
 /// A piece of a message.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ChunkDelta {
-    /// Who speaks, in the first piece.
+    /// Author, in the first piece.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<ChatRole>,
     /// More text.

@@ -36,7 +36,7 @@ pub use refusals::{
 };
 pub use status::{STATUS_TEXT_BYTES_MAX, StatusReply, StatusReport};
 
-/// What an API key begins with.
+/// Prefix of an API key.
 pub const KEY_PREFIX: &str = "cnwy_k_";
 /// The amounts for which credits can be bought, in US dollars.
 pub const TIERS_USD: [u32; 6] = [5, 25, 100, 500, 1000, 2500];
@@ -66,26 +66,26 @@ pub const NO_SUCH_CALL: &str = "NO_SUCH_CALL";
 /// it is settled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CallReply {
-    /// How far it is.
+    /// State of the call.
     pub state: CallState,
-    /// What was charged.
+    /// Charge.
     #[serde(default)]
     pub charged_microcents: Microcents,
     /// Tokens of the prompt.
     #[serde(default)]
     pub prompt_tokens: u32,
-    /// Of these, tokens that a cache held.
+    /// Prompt tokens that came from a cache.
     #[serde(default)]
     pub cached_tokens: u32,
     /// Tokens of the answer.
     #[serde(default)]
     pub completion_tokens: u32,
-    /// Whether the cloud had to estimate the tokens.
+    /// True if the cloud estimated the tokens.
     #[serde(default)]
     pub estimated: bool,
 }
 
-/// How far a call of a model is.
+/// State of a model call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CallState {
@@ -126,7 +126,7 @@ pub struct VerifyReply {
 /// The body of `POST /v1/auth/api-keys`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ApiKeyRequest {
-    /// What the key is for.
+    /// Purpose of the key, in words.
     pub name: String,
 }
 
@@ -214,40 +214,40 @@ pub struct ModelRow {
     /// Since when it is offered, in seconds since the epoch: since its cloud was started.
     #[serde(default)]
     pub created: i64,
-    /// Who runs it.
+    /// Operator of the model.
     #[serde(default)]
     pub owned_by: String,
     /// `other`: readers disable models of providers that they believe to know.
     #[serde(default)]
     pub provider: String,
-    /// Whether it answers.
+    /// True if the model answers.
     #[serde(default)]
     pub available: bool,
     /// Its name for people.
     #[serde(default)]
     pub display_name: String,
-    /// How many tokens prompt and answer may have together.
+    /// Most tokens of prompt and answer together.
     #[serde(default)]
     pub context_window: u32,
-    /// How many tokens an answer may have.
+    /// Most tokens of an answer.
     #[serde(default)]
     pub max_tokens: u32,
-    /// Whether it calls tools.
+    /// True if it calls tools.
     #[serde(default)]
     pub supports_tools: bool,
-    /// Whether it sees pictures.
+    /// True if it reads pictures.
     #[serde(default)]
     pub supports_vision: bool,
-    /// What the limit of tokens is called in a request.
+    /// Name of the token limit in a request.
     #[serde(default)]
     pub parameter_style: String,
-    /// Whether it needs leading by the hand; only our server says so.
+    /// True if it needs more guidance than others. Only our server says so.
     #[serde(default)]
     pub weak: bool,
-    /// What a person should know about it; only our server says so.
+    /// Note for a person. Only our server says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// What it costs.
+    /// Prices.
     pub pricing: ModelPricing,
 }
 
@@ -333,14 +333,14 @@ pub struct PurchaseReply {
     pub balance_cents: i64,
     /// The transaction; empty when there is none yet.
     pub transaction: String,
-    /// How far it is.
+    /// State of the purchase.
     pub status: PurchaseStatus,
-    /// Why it goes no further for now, where the cloud knows.
+    /// Reason of a delay, if the cloud knows one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_up: Option<String>,
 }
 
-/// How far a purchase is.
+/// State of a purchase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PurchaseStatus {
@@ -371,7 +371,7 @@ pub struct ErrorBody {
 /// The reply to `POST /v1/messages/count_tokens`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TokenCountReply {
-    /// How many tokens the prompt may have, by its bytes: an estimate.
+    /// Estimated tokens of the prompt, by its bytes.
     pub input_tokens: u32,
 }
 
@@ -391,25 +391,25 @@ fn error_words<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
 /// The numbers of a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ErrorDetails {
-    /// What would have been needed.
+    /// Required cents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub required_cents: Option<i64>,
-    /// What is there.
+    /// Current balance in cents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub current_balance_cents: Option<i64>,
-    /// What would have been needed, exactly, where that is known.
+    /// Required amount exactly, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub required_microcents: Option<Microcents>,
-    /// What is there and not set aside.
+    /// Balance that is not set aside.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub available_microcents: Option<Microcents>,
-    /// What is set aside for calls under way.
+    /// Balance that is set aside for running calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_microcents: Option<Microcents>,
-    /// What may be transferred in 24 hours.
+    /// Transfer ceiling for 24 hours, in cents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceiling_cents: Option<i64>,
-    /// What was transferred in the last 24 hours.
+    /// Cents transferred in the last 24 hours.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transferred_cents: Option<i64>,
 }
@@ -445,7 +445,7 @@ pub struct RegistrationRequest {
     pub creator_address: String,
     /// Its name.
     pub name: String,
-    /// What it says of itself.
+    /// Its description of itself.
     pub bio: String,
     /// keccak256 of its genesis prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -462,7 +462,7 @@ pub struct RegistrationRequest {
     pub chain_type: Option<String>,
 }
 
-/// What the payload hash is made of; the order of the fields is part of it.
+/// Input of the payload hash. The order of the fields is part of it.
 #[derive(Serialize)]
 struct CanonicalRegistration<'a> {
     automaton_address: &'a str,

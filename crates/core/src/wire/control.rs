@@ -18,6 +18,7 @@ use crate::memory::{MemoryId, MemoryTier, NewMemory};
 use crate::message::CREATOR_MESSAGE_BYTES_MAX;
 use crate::model::ModelId;
 use crate::money::{MicroUsdc, Microcents};
+use crate::snapshot::{RestoreRequest, RestoredWorkspace, SnapshotRecord};
 use crate::soul::Soul;
 use crate::tier::ModelTier;
 use crate::time::Timestamp;
@@ -33,7 +34,10 @@ pub const LINE_BYTES_MAX: usize = 6 * CREATOR_MESSAGE_BYTES_MAX + 64 * 1024;
 /// The longest that the answer to [`ControlRequest::TopUp`] takes.
 pub const PURCHASE_MAX: Duration = Duration::from_secs(120);
 
-/// What the creator asks of a running automaton.
+/// The longest that a snapshot or a restore of the workspace takes.
+pub const SNAPSHOT_WORK_MAX: Duration = Duration::from_secs(900);
+
+/// Request of the creator to a running automaton.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
 pub enum ControlRequest {
@@ -47,7 +51,7 @@ pub enum ControlRequest {
     },
     /// Wake it.
     Wake {
-        /// Why, for the prompt.
+        /// Reason, for the prompt.
         reason: String,
     },
     /// Answer a question that it asked.
@@ -75,7 +79,7 @@ pub enum ControlRequest {
     },
     /// Remember something for its creator.
     Remember {
-        /// What.
+        /// The item.
         memory: Box<MemoryDraft>,
     },
     /// Forget an item of its memory for good.
@@ -89,7 +93,7 @@ pub enum ControlRequest {
         from: u32,
         /// All of it.
         soul: Box<Soul>,
-        /// Why.
+        /// Reason of the change.
         reason: String,
     },
     /// List the models that it may think with.
@@ -104,6 +108,13 @@ pub enum ControlRequest {
     TopUp {
         /// Credits of this tier, in US dollars.
         usd: u32,
+    },
+    /// Take a snapshot of the workspace now. The answer may take [`SNAPSHOT_WORK_MAX`].
+    TakeSnapshot,
+    /// Restore files of the workspace from a snapshot. The answer may take [`SNAPSHOT_WORK_MAX`].
+    RestoreWorkspace {
+        /// The snapshot, and which files.
+        restore: RestoreRequest,
     },
     /// End the present wake: the model's answer is given up and a running command is
     /// killed; a payment that is under way is not.
@@ -145,7 +156,7 @@ pub fn answer_text(
     )
 }
 
-/// What the automaton answers.
+/// Answer of the automaton.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "ok", rename_all = "snake_case", deny_unknown_fields)]
 pub enum ControlResponse {
@@ -158,12 +169,12 @@ pub enum ControlResponse {
     Woken,
     /// The answer is stored.
     Answered {
-        /// What was asked.
+        /// The question that was answered.
         summary: String,
     },
     /// The message is settled.
     Closed {
-        /// Whether it was open until now.
+        /// True if it was open until now.
         was_open: bool,
     },
     /// The task is due.
@@ -180,7 +191,7 @@ pub enum ControlResponse {
     },
     /// It is forgotten.
     Forgotten {
-        /// Whether it was remembered until now.
+        /// True if the item existed until now.
         was_there: bool,
     },
     /// The models that it may think with, the usual one first.
@@ -195,25 +206,34 @@ pub enum ControlResponse {
     },
     /// Credits are bought.
     Bought(PurchaseReport),
+    /// The snapshot of the workspace as it is.
+    SnapshotTaken {
+        /// The snapshot; none of a workspace without a file.
+        snapshot: Option<Box<SnapshotRecord>>,
+        /// Whether it was taken now. Nothing has changed since one that was there before.
+        is_new: bool,
+    },
+    /// Files of the workspace were restored.
+    WorkspaceRestored(Box<RestoredWorkspace>),
     /// Events follow, one a line.
     Following,
     /// The present wake ends.
     Interrupting {
-        /// Whether it was awake; one that sleeps goes on sleeping.
+        /// True if it was awake. A sleeping automaton sleeps on.
         awake: bool,
     },
-    /// How its record ends, as a text that its wallet signed.
+    /// The head of its record, signed by its wallet.
     Head {
         /// The text, with the signature in its last line.
         text: String,
     },
     /// It will stop.
     Stopping,
-    /// How it is, as far as only the running process knows.
+    /// State of the running process.
     Status(LiveStatus),
     /// It will not.
     Refused {
-        /// Why, and what to do about it.
+        /// Reason, and the remedy.
         reason: String,
     },
 }
@@ -230,7 +250,7 @@ pub struct PurchaseReport {
     pub amount: MicroUsdc,
     /// The transaction, where it is known.
     pub transaction: Option<String>,
-    /// Whether the chain has confirmed it.
+    /// True if the chain has confirmed it.
     pub settled: bool,
     /// The reason why the cloud holds the purchase up.
     pub held_up: Option<String>,
@@ -242,19 +262,19 @@ pub struct PurchaseReport {
 pub struct MemoryDraft {
     /// Its tier.
     pub tier: MemoryTier,
-    /// What sort of thing within the tier.
+    /// Subtype within the tier.
     pub kind: String,
-    /// What it is called.
+    /// Name.
     #[serde(default)]
     pub name: String,
-    /// What is remembered, and from whom.
+    /// Text with its origin.
     pub body: Labelled,
     /// Confidence, importance or trust, 0 to 100.
     pub strength: u8,
     /// Until when it held, for what is only kept; that is not remembered anew.
     #[serde(default)]
     pub valid_to: Option<Timestamp>,
-    /// What took its place, for what is only kept.
+    /// Item that replaced this one, which is only kept.
     #[serde(default)]
     pub superseded_by: Option<MemoryId>,
 }
@@ -271,27 +291,27 @@ impl From<MemoryDraft> for NewMemory {
 pub struct ModelStatus {
     /// Its name.
     pub model: ModelId,
-    /// Who serves it.
+    /// Seller of the model.
     pub seller: String,
-    /// What it is for: `usual`, `low_compute`, `critical`.
+    /// Roles: `usual`, `low_compute`, `critical`.
     pub roles: Vec<ModelTier>,
     /// Tokens of its window.
     pub context_tokens: u32,
-    /// What a million tokens of a prompt cost.
+    /// Price of a million prompt tokens.
     pub input_per_million: Microcents,
-    /// What a million tokens of an answer cost.
+    /// Price of a million answer tokens.
     pub output_per_million: Microcents,
-    /// Whether it is too weak to be trusted with money or with itself.
+    /// True if it is too weak to be trusted with money or with its own settings.
     pub weak: bool,
-    /// Whether it thinks now.
+    /// True if it is the current model.
     pub thinks: bool,
-    /// Whether it was chosen to think in the usual one's place.
+    /// True if it was chosen in place of the default model.
     pub chosen: bool,
-    /// Whether it failed lately, and is asked last.
+    /// True if it failed recently and is asked last.
     pub avoided: bool,
 }
 
-/// What only the running process knows.
+/// State that only the running process knows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LiveStatus {
@@ -303,8 +323,8 @@ pub struct LiveStatus {
     pub model: ModelId,
     /// Tokens of that model's window.
     pub context_tokens: u32,
-    /// How many tools it has.
+    /// Number of tools.
     pub tools: usize,
-    /// How memory and processes of commands are limited, in words.
+    /// Limits of memory and processes of commands, in words.
     pub enforcement: String,
 }

@@ -20,15 +20,15 @@ pub struct JudgeRequest {
     pub tool: String,
     /// Its arguments.
     pub arguments: Value,
-    /// Whose texts led to it.
+    /// Labels of the texts that led to the call.
     #[serde(default)]
     pub labels: CallLabels,
-    /// How the automaton would stand.
+    /// Assumed state of the automaton.
     #[serde(default)]
     pub state: JudgeState,
 }
 
-/// Whose texts led to a call.
+/// Labels of the texts that led to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CallLabels {
@@ -42,7 +42,7 @@ pub struct CallLabels {
 }
 
 impl CallLabels {
-    /// Who has named the values of the call.
+    /// Returns the assumed origins of the call's values.
     #[must_use]
     pub fn origins(&self) -> Origins {
         Origins::assumed(match self.named {
@@ -59,11 +59,11 @@ impl Default for CallLabels {
     }
 }
 
-/// How an automaton would stand.
+/// Assumed state of an automaton.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct JudgeState {
-    /// How well off it is; unknown where nothing is said.
+    /// Survival tier; `None` is unknown.
     pub tier: Option<SurvivalTier>,
     /// The hour of the day in UTC, 0 to 23.
     pub hour: u8,
@@ -75,13 +75,13 @@ pub struct JudgeState {
     pub creator: Option<String>,
     /// Hosts that may be paid for a request.
     pub paid_hosts: Vec<String>,
-    /// Whether it may give credits away by its own wish.
+    /// True if it may transfer credits by its own wish.
     pub gives_alone: bool,
-    /// Whether the creator is asked before what it is there for changes.
+    /// True if a change of purpose needs the creator's approval.
     pub purpose_asks: bool,
 }
 
-/// How a call comes out.
+/// Outcome of a judged call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JudgeOutcome {
@@ -95,18 +95,18 @@ pub enum JudgeOutcome {
     Invalid,
 }
 
-/// What the policy says of a call.
+/// Judgement of a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct JudgeResponse {
-    /// How it comes out.
+    /// Outcome.
     pub outcome: JudgeOutcome,
     /// The code of the rule that decides; empty where it was not judged.
     pub code: String,
-    /// Why, in a sentence or two.
+    /// Reason, in a sentence or two.
     pub reason: String,
     /// SHA-256 of the arguments with sorted keys.
     pub args_sha256: Option<String>,
-    /// What the call intends.
+    /// Intents of the call.
     pub intents: Vec<Intent>,
     /// The rules that were asked, in order.
     pub rules_evaluated: Vec<String>,
@@ -126,7 +126,7 @@ pub struct JudgeCases {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JudgeCase {
-    /// What it is about.
+    /// Name of the case.
     pub name: String,
     /// As in [`JudgeRequest`].
     pub tool: String,
@@ -138,11 +138,11 @@ pub struct JudgeCase {
     /// As in [`JudgeRequest`].
     #[serde(default)]
     pub state: JudgeState,
-    /// How it should come out.
+    /// Expected judgement.
     pub expect: JudgeExpectation,
 }
 
-/// How a call should come out.
+/// Expected judgement of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JudgeExpectation {
@@ -157,11 +157,12 @@ impl JudgeCase {
     #[must_use]
     pub fn asked(&self) -> JudgeRequest {
         let Self { tool, arguments, labels, state, .. } = self;
-        let (tool, arguments) = (tool.clone(), arguments.clone());
+        let tool = tool.clone();
+        let arguments = arguments.clone();
         JudgeRequest { tool, arguments, labels: *labels, state: state.clone() }
     }
 
-    /// Whether the call came out as it should.
+    /// Returns true if the judgement is the expected one.
     #[must_use]
     pub fn is_met(&self, judged: &JudgeResponse) -> bool {
         let JudgeExpectation { outcome, rule } = &self.expect;

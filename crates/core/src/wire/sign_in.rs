@@ -10,7 +10,7 @@ use alloy_primitives::Address;
 
 use crate::time::{Timestamp, days_from_civil};
 
-/// What an automaton agrees to when it signs in; the words that clouds expect.
+/// Statement that an automaton agrees to when it signs in; the wording that clouds expect.
 pub const STATEMENT: &str = "Sign in to Conway as an Automaton to provision an API key.";
 
 const GREETING: &str = " wants you to sign in with your Ethereum account:";
@@ -20,27 +20,27 @@ const BYTES_MAX: usize = 4096;
 /// A sign-in message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignIn {
-    /// Who asks for the signature: a host, with a port where it is not the usual.
+    /// Host that asks for the signature, with the port if it is not the default.
     pub domain: String,
-    /// Who signs.
+    /// Address of the signer.
     pub address: Address,
-    /// What is agreed to, in words.
+    /// Statement that is agreed to.
     pub statement: Option<String>,
-    /// Where the signature is sent.
+    /// Address that the signature is sent to.
     pub uri: String,
     /// The chain that the account is on.
     pub chain_id: u64,
     /// The server's nonce: at least eight letters and digits.
     pub nonce: String,
-    /// When the message was made. Written with milliseconds.
+    /// Time of the message, written with milliseconds.
     pub issued_at: Timestamp,
-    /// When it ends to be valid.
+    /// Time of its expiry.
     pub expiration: Option<Timestamp>,
     /// Before when it is not valid.
     pub not_before: Option<Timestamp>,
     /// An id of the asker.
     pub request_id: Option<String>,
-    /// What else is agreed to, as URIs.
+    /// Further resources that are agreed to, as URIs.
     pub resources: Vec<String>,
 }
 
@@ -178,12 +178,17 @@ fn digits(text: &str) -> Option<u64> {
 /// number of decimals, of which the first three are kept.
 #[must_use]
 pub fn parse_rfc3339(text: &str) -> Option<Timestamp> {
-    let (date, rest) = (text.get(..10)?, text.get(10..)?);
+    let date = text.get(..10)?;
+    let rest = text.get(10..)?;
     let time = rest.strip_prefix(['T', 't'])?;
     let number = |text: &str| digits(text).and_then(|n| i64::try_from(n).ok());
     let part = |text: &str, from: usize, len: usize| text.get(from..from + len).and_then(number);
-    let (year, month, day) = (part(date, 0, 4)?, part(date, 5, 2)?, part(date, 8, 2)?);
-    let (hour, minute, second) = (part(time, 0, 2)?, part(time, 3, 2)?, part(time, 6, 2)?);
+    let year = part(date, 0, 4)?;
+    let month = part(date, 5, 2)?;
+    let day = part(date, 8, 2)?;
+    let hour = part(time, 0, 2)?;
+    let minute = part(time, 3, 2)?;
+    let second = part(time, 6, 2)?;
     let marks = date.get(4..5)? == "-" && date.get(7..8)? == "-" && time.get(2..3)? == ":";
     if !marks || time.get(5..6)? != ":" || hour > 23 || minute > 59 || second > 60 {
         return None;

@@ -1,8 +1,8 @@
 //! Pure: a mined block with its transactions, and its views for clients.
 //!
-//! Headers have real roots of transactions and receipts. The state root is
-//! zero: nobody can ask this chain for a proof of state, and computing it would
-//! make each block cost as much as the whole state.
+//! Headers have real roots of transactions and receipts. The state root is zero: this chain
+//! offers no proofs of state, and computing the root would make each block cost as much as the
+//! whole state.
 
 use alloy_consensus::proofs::{calculate_receipt_root, calculate_transaction_root};
 use alloy_consensus::transaction::{Recovered, TransactionInfo};
@@ -21,32 +21,33 @@ use revm::context::result::ExecutionResult;
 
 use super::evm::{BASE_FEE, BlockEnvironment};
 
-/// One block.
+/// A mined block.
 #[derive(Debug, Clone)]
 pub(crate) struct Block {
-    /// Its header, with its hash and its size.
+    /// The header, with its hash and its size.
     pub(crate) header: RpcHeader,
     mined: Vec<BlockTransaction>,
 }
 
-/// A transaction of a block and what came of it.
+/// A transaction of a block and its result.
 #[derive(Debug, Clone)]
 pub(crate) struct BlockTransaction {
     /// The transaction, with its sender.
     pub(crate) tx: Recovered<TxEnvelope>,
     receipt: ReceiptEnvelope,
-    /// What it used alone; the receipt counts from the beginning of the block.
+    /// The gas of this transaction alone. The receipt counts from the beginning of the block.
     gas: u64,
     created: Option<Address>,
 }
 
 impl BlockTransaction {
-    /// A transaction with the result of running it after others, which have used
-    /// some of the block's gas.
+    /// Creates a transaction from its result. `before` is the gas used by earlier transactions of
+    /// the block.
     pub(crate) fn new(tx: Recovered<TxEnvelope>, result: ExecutionResult, before: u64) -> Self {
-        let (status, gas) = (result.is_success(), result.tx_gas_used());
+        let status = result.is_success();
+        let gas = result.tx_gas_used();
         let created = tx.is_create().then(|| tx.signer().create(tx.nonce()));
-        // What was logged before a revert never happened.
+        // Logs before a revert do not count.
         let logs = if status { result.into_logs() } else { Vec::new() };
         let cumulative_gas_used = before.saturating_add(gas);
         let receipt = Receipt { status: Eip658Value::Eip658(status), cumulative_gas_used, logs };
@@ -54,19 +55,19 @@ impl BlockTransaction {
         Self { tx, receipt, gas, created }
     }
 
-    /// The gas of the block up to the end of this transaction.
+    /// Returns the gas of the block up to the end of this transaction.
     pub(crate) fn cumulative_gas(&self) -> u64 {
         self.receipt.cumulative_gas_used()
     }
 
-    /// What it paid beyond the base fee, in wei for each unit of gas.
+    /// Returns the payment beyond the base fee, in wei for each unit of gas.
     fn tip(&self) -> u128 {
         self.tx.effective_tip_per_gas(BASE_FEE).unwrap_or_default()
     }
 }
 
 impl Block {
-    /// The block that a setting describes.
+    /// Seals a block with this environment.
     pub(crate) fn seal(
         setting: &BlockEnvironment,
         parent: B256,
@@ -100,8 +101,9 @@ impl Block {
         Self { header, mined }
     }
 
-    /// The tips at these percentiles of its gas, lowest first: that of the first
-    /// transaction with which so much of the gas is reached. This is geth's rule.
+    /// Returns the tips at these percentiles of the block's gas, lowest first. A percentile's tip
+    /// is that of the first transaction with which its share of the gas is reached. This is
+    /// geth's rule.
     #[expect(clippy::float_arithmetic, reason = "clients name percentiles so; no money")]
     pub(crate) fn tips(&self, percentiles: &[f64]) -> Vec<u128> {
         let mut tips: Vec<_> = self.mined.iter().map(|one| (one.tip(), one.gas)).collect();
@@ -117,12 +119,12 @@ impl Block {
         percentiles.iter().map(at).collect()
     }
 
-    /// The hashes of its transactions.
+    /// Returns the hashes of its transactions.
     pub(crate) fn tx_hashes(&self) -> impl Iterator<Item = B256> {
         self.mined.iter().map(|mined| *mined.tx.tx_hash())
     }
 
-    /// The block, as `eth_getBlockByNumber` shows it.
+    /// Returns the block, as `eth_getBlockByNumber` shows it.
     pub(crate) fn view(&self, kind: BlockTransactionsKind) -> RpcBlock {
         let transactions = match kind {
             BlockTransactionsKind::Hashes => BlockTransactions::Hashes(self.tx_hashes().collect()),
@@ -134,7 +136,7 @@ impl Block {
         RpcBlock { header: self.header.clone(), uncles: Vec::new(), transactions, withdrawals }
     }
 
-    /// The transaction at a place, as `eth_getTransactionByHash` shows it.
+    /// Returns the transaction at an index, as `eth_getTransactionByHash` shows it.
     pub(crate) fn transaction(&self, at: usize) -> Option<RpcTransaction> {
         let one = self.mined.get(at)?;
         let info = TransactionInfo {
@@ -148,14 +150,15 @@ impl Block {
         Some(RpcTransaction::from_transaction(one.tx.clone(), info))
     }
 
-    /// What came of the transaction at a place, as `eth_getTransactionReceipt` shows it.
+    /// Returns the receipt of the transaction at an index, as `eth_getTransactionReceipt` shows
+    /// it.
     pub(crate) fn receipt(&self, at: usize) -> Option<TransactionReceipt> {
         let BlockTransaction { tx, receipt, gas, created } = self.mined.get(at)?;
         let mut logs = Vec::new();
         self.collect_logs(&Filter::new(), &mut logs);
-        // Their places in the block are counted over all of its transactions.
+        // Log indexes count over all transactions of the block.
         let mut logs = logs.into_iter().filter(|log| log.transaction_index == Some(at as u64));
-        // As many come out as went in, in the same order.
+        // The iterator has as many logs as the receipt, in the same order.
         let inner = receipt.clone().map_logs(|_| logs.next().unwrap_or_default());
         Some(TransactionReceipt {
             inner,
@@ -173,12 +176,12 @@ impl Block {
         })
     }
 
-    /// How many transactions it has.
+    /// Returns the number of transactions.
     pub(crate) const fn size(&self) -> usize {
         self.mined.len()
     }
 
-    /// Adds what the filter finds in this block.
+    /// Adds the logs of this block that match a filter.
     pub(crate) fn collect_logs(&self, filter: &Filter, found: &mut Vec<RpcLog>) {
         let block = BlockNumHash { number: self.header.number, hash: self.header.hash };
         let receipts = self.mined.iter().map(|one| (*one.tx.tx_hash(), &one.receipt));
@@ -187,8 +190,8 @@ impl Block {
     }
 }
 
-/// Gas as a number that a percentile can be taken of. Gas in a block fits into 32
-/// bits, so nothing is rounded.
+/// Converts gas to a number for percentiles. Gas in a block fits into 32 bits, so nothing is
+/// rounded.
 fn share_of(gas: u64) -> f64 {
     f64::from(u32::try_from(gas).unwrap_or(u32::MAX))
 }

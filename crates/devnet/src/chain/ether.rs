@@ -1,6 +1,7 @@
-//! Pure: shows transfers of ether as logs, as `eth_simulateV1` does where that is wanted.
+//! Pure: reports transfers of ether as logs, as `eth_simulateV1` does on request.
 //!
-//! A log is of the address that ERC-7528 gives to ether. One whose call failed must never stay.
+//! The logs have the address that ERC-7528 gives to ether. The log of a failed call must never
+//! remain.
 
 use alloy_primitives::{Address, Log, U256, address};
 use alloy_sol_types::{SolEvent as _, sol};
@@ -8,7 +9,7 @@ use revm::Inspector;
 use revm::context::{ContextTr, Journal, JournalTr as _};
 use revm::interpreter::{CallInputs, CallOutcome, CallValue, CreateInputs, CreateOutcome};
 
-/// Where ether would be if it were a token, by ERC-7528.
+/// The address of ether as a token, by ERC-7528.
 const ETHER: Address = address!("0xEeeeeEeeeEeEeeEeEeEeeEEEeeeeEeeeeeeeEEeE");
 
 sol! {
@@ -16,15 +17,15 @@ sol! {
     event Transfer(address indexed from, address indexed to, uint256 value);
 }
 
-/// Logs each transfer of ether.
+/// An inspector that logs each transfer of ether.
 pub(super) struct EtherTracer;
 
-fn transfer(from: Address, to: Address, value: U256) -> Log {
+fn transfer_log(from: Address, to: Address, value: U256) -> Log {
     Log { address: ETHER, data: Transfer { from, to, value }.encode_log_data() }
 }
 
-/// Takes back the log of a call that failed: what came after it is gone by then.
-fn take_back<DB: revm::Database>(journal: &mut Journal<DB>, is_good: bool) {
+/// Removes the log of a failed call. Later logs are gone by then.
+fn remove_failed_log<DB: revm::Database>(journal: &mut Journal<DB>, is_good: bool) {
     let logs = &mut journal.inner.logs;
     if !is_good && logs.last().is_some_and(|log| log.address == ETHER) {
         logs.pop();
@@ -40,14 +41,14 @@ where
         if let CallValue::Transfer(value) = inputs.value
             && !value.is_zero()
         {
-            context.journal_mut().log(transfer(inputs.caller, inputs.target_address, value));
+            context.journal_mut().log(transfer_log(inputs.caller, inputs.target_address, value));
         }
         None
     }
 
     fn call_end(&mut self, context: &mut CTX, inputs: &CallInputs, outcome: &mut CallOutcome) {
         if matches!(inputs.value, CallValue::Transfer(value) if !value.is_zero()) {
-            take_back(context.journal_mut(), outcome.result.is_ok());
+            remove_failed_log(context.journal_mut(), outcome.result.is_ok());
         }
     }
 
@@ -57,12 +58,12 @@ where
         inputs: &CreateInputs,
         outcome: &mut CreateOutcome,
     ) {
-        // The address is known once it was made.
+        // The address is known only after the creation.
         if let Some(made) = outcome.address
             && outcome.result.is_ok()
             && !inputs.value().is_zero()
         {
-            context.journal_mut().log(transfer(inputs.caller(), made, inputs.value()));
+            context.journal_mut().log(transfer_log(inputs.caller(), made, inputs.value()));
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Pure: one run of the EVM over a state that stays as it is.
+//! Pure: runs the EVM once over a state without changing it.
 //!
-//! The rules are those of Prague. What a run would change comes back as a value;
-//! only the chain may commit it.
+//! The rules are those of Prague. The changes of a run are returned as a value, and only the
+//! chain may commit them.
 
 use std::convert::Infallible;
 
@@ -22,17 +22,17 @@ use super::refusal::ChainRefusal;
 /// All accounts, contracts and storage.
 pub(crate) type EvmState = CacheDB<EmptyDB>;
 
-/// The state of the chain with changes that are only tried.
+/// The state of the chain with tentative changes.
 pub(crate) type TriedState<'a> = CacheDB<&'a EvmState>;
 
-/// Gas that one block, and so one transaction or call, may use.
+/// The gas limit of a block, and so of a transaction or call.
 pub(crate) const BLOCK_GAS: u64 = 30_000_000;
 
-/// The base fee of every block, in wei: with a few transactions a block it would
-/// otherwise sink to nothing.
+/// The base fee of every block, in wei. With few transactions a block, a dynamic fee would sink
+/// to nothing.
 pub(crate) const BASE_FEE: u64 = 1_000_000_000;
 
-/// In which block the EVM runs.
+/// The block environment of the EVM.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BlockEnvironment {
     /// The chain's id.
@@ -41,18 +41,18 @@ pub(crate) struct BlockEnvironment {
     pub(crate) number: u64,
     /// The block's time, in seconds since the Unix epoch.
     pub(crate) time: u64,
-    /// What `PREVRANDAO` gives.
+    /// The value of `PREVRANDAO`.
     pub(crate) random: B256,
     /// The account that fees go to.
     pub(crate) beneficiary: Address,
-    /// The most gas of the block.
+    /// The gas limit of the block.
     pub(crate) gas_limit: u64,
-    /// The base fee, in wei for a unit of gas.
+    /// The base fee, in wei for each unit of gas.
     pub(crate) base_fee: u64,
 }
 
 impl BlockEnvironment {
-    /// The environment of a block with the usual limit and fee.
+    /// Creates the environment of a block with the default limit and fee.
     pub(crate) const fn new(chain_id: u64, number: u64, time: u64, random: B256) -> Self {
         let beneficiary = Address::ZERO;
         Self {
@@ -67,13 +67,13 @@ impl BlockEnvironment {
     }
 }
 
-/// Whether somebody signed for it.
+/// The kind of execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ExecutionMode {
     /// A transaction: every rule holds.
     Transaction,
-    /// A call that is only tried: it has no nonce, a contract may be the
-    /// caller, and without a price there is no base fee either.
+    /// A tentative call. It has no nonce, a contract may be the caller, and without a gas price
+    /// there is no base fee.
     Call,
 }
 
@@ -88,39 +88,40 @@ impl<S: DatabaseRef<Error = Infallible>> Evm<'_, S> {
     /// Runs a signed transaction.
     ///
     /// # Errors
-    /// When it may not be in a block.
+    /// Fails if it may not be in a block.
     pub(crate) fn transact(
         &self,
         tx: &Recovered<TxEnvelope>,
     ) -> Result<ResultAndState, ChainRefusal> {
-        self.run(signed(tx), ExecutionMode::Transaction)
+        self.run(signed_env(tx), ExecutionMode::Transaction)
     }
 
-    /// What a call returns.
+    /// Returns the result of a call.
     ///
     /// # Errors
-    /// When it reverts, halts or may not be made.
+    /// Fails if the call reverts, halts or may not be made.
     pub(crate) fn call(&self, request: &TransactionRequest) -> Result<Bytes, ChainRefusal> {
-        returned(self.run(self.requested(request)?, ExecutionMode::Call)?.result)
+        output_of(self.run(self.call_env(request)?, ExecutionMode::Call)?.result)
     }
 
-    /// The smallest gas limit with which a transaction succeeds in this state.
+    /// Returns the smallest gas limit with which a transaction succeeds in this state.
     ///
     /// # Errors
-    /// When it succeeds with no limit.
+    /// Fails if it succeeds with no limit.
     pub(crate) fn estimate(&self, request: &TransactionRequest) -> Result<u64, ChainRefusal> {
-        let mut tx = self.requested(request)?;
+        let mut tx = self.call_env(request)?;
         let whole = self.run(tx.clone(), ExecutionMode::Call)?.result;
-        let (mut enough, used) = (tx.gas_limit, whole.tx_gas_used());
-        // What was spent before a refund is nearly always the answer: two runs say so.
+        let mut enough = tx.gas_limit;
+        let used = whole.tx_gas_used();
+        // The gas spent before a refund is nearly always the answer, which two runs confirm.
         let spent = whole.gas().total_gas_spent();
         let mut guesses = [spent, spent.saturating_sub(1)].into_iter();
-        returned(whole)?;
+        output_of(whole)?;
         // A limit below what was used cannot be enough; what is used may be too
         // little, since a refund comes at the end and a call keeps back one in 64.
         let mut too_little = used.saturating_sub(1);
         while too_little.saturating_add(1) < enough {
-            // Refunds are at most a fifth, so the answer is near what was used.
+            // Refunds are at most a fifth, so the answer is near the used gas.
             let near = too_little.saturating_add(too_little / 4 + 1);
             let between = near.min(too_little.midpoint(enough));
             let open = too_little.saturating_add(1)..enough;
@@ -134,12 +135,12 @@ impl<S: DatabaseRef<Error = Infallible>> Evm<'_, S> {
         Ok(enough)
     }
 
-    /// A request for a call as the EVM takes it, with no more gas than its
-    /// price lets the caller pay.
+    /// Converts a request for a call to the EVM's form. Its gas is at most what the caller can
+    /// pay at its price.
     ///
     /// # Errors
-    /// When it is of a kind that this chain does not take, or contradicts itself.
-    pub(super) fn requested(&self, request: &TransactionRequest) -> Result<TxEnv, ChainRefusal> {
+    /// Fails if its kind is not supported, or it contradicts itself.
+    pub(super) fn call_env(&self, request: &TransactionRequest) -> Result<TxEnv, ChainRefusal> {
         let kind = request.minimal_tx_type();
         if kind == TxType::Eip4844 {
             return Err(ChainRefusal::Unsupported(kind.into()));
@@ -176,10 +177,10 @@ impl<S: DatabaseRef<Error = Infallible>> Evm<'_, S> {
         })
     }
 
-    /// Runs a transaction, or a call that is only tried.
+    /// Runs a transaction, or a tentative call.
     ///
     /// # Errors
-    /// When it may not be run.
+    /// Fails if it may not be run.
     pub(super) fn run(
         &self,
         tx: TxEnv,
@@ -193,7 +194,7 @@ impl<S: DatabaseRef<Error = Infallible>> Evm<'_, S> {
         context.build_mainnet().transact(tx).map_err(refusal)
     }
 
-    /// Runs the same, and logs each transfer of ether as if it were a token's.
+    /// Runs a transaction or call, and logs each transfer of ether as if it were a token's.
     ///
     /// # Errors
     /// As [`Evm::run`].
@@ -242,8 +243,8 @@ fn refusal(error: EVMError<Infallible>) -> ChainRefusal {
     }
 }
 
-/// A signed transaction as the EVM takes it.
-pub(super) fn signed(tx: &Recovered<TxEnvelope>) -> TxEnv {
+/// Converts a signed transaction to the EVM's form.
+pub(super) fn signed_env(tx: &Recovered<TxEnvelope>) -> TxEnv {
     let authorizations = tx.authorization_list().unwrap_or_default().iter();
     TxEnv {
         tx_type: tx.ty(),
@@ -262,7 +263,7 @@ pub(super) fn signed(tx: &Recovered<TxEnvelope>) -> TxEnv {
     }
 }
 
-fn returned(result: ExecutionResult) -> Result<Bytes, ChainRefusal> {
+fn output_of(result: ExecutionResult) -> Result<Bytes, ChainRefusal> {
     match result {
         ExecutionResult::Success { output, .. } => Ok(output.into_data()),
         ExecutionResult::Revert { output, .. } => Err(ChainRefusal::Reverted(output)),

@@ -1,7 +1,7 @@
-//! Pure: the contracts that are there from the first block, beside the token.
+//! Pure: the contracts of the first block, beside the token.
 //!
-//! Programs that know a chain by its id call these at addresses that are the same on every
-//! chain. All of them are compiled from the sources in `contracts/`.
+//! Programs that know a chain by its id call these at addresses that are the same on every chain.
+//! All are compiled from the sources in `contracts/`.
 
 use alloy_primitives::{Address, Bytes, address, hex};
 use automaton_core::wire::x402::ChainId;
@@ -10,7 +10,7 @@ use revm::state::AccountInfo;
 
 use super::refusal::ChainRefusal;
 
-/// The contracts: where they are, and their code in hexadecimal digits.
+/// The contracts: their addresses, and their code in hexadecimal digits.
 const CONTRACTS: [(Address, &str); 4] = [
     (
         address!("0x4e59b44847b379578588920cA78FbF26c0B4956C"),
@@ -31,8 +31,8 @@ const CONTRACTS: [(Address, &str); 4] = [
     ),
 ];
 
-/// Contracts of Base that are not here, with their names. A transaction to an address without
-/// code succeeds and does nothing, which their callers take for a registration.
+/// Contracts of Base that are missing here, with their names. A transaction to an address without
+/// code succeeds and does nothing, which callers would take for a registration.
 const PUBLISHED_ON_BASE: [(Address, &str); 2] = [
     (address!("0x8004A169FB4a3325136EB29fA0ceB6D2e539a432"), "the identity registry of ERC-8004"),
     (address!("0x8004BAa17C55a88189AE136b182e5fdA19dE9b63"), "the reputation registry of ERC-8004"),
@@ -44,10 +44,10 @@ const PUBLISHED_ON_BASE_SEPOLIA: [(Address, &str); 2] = [
     (address!("0x8004B663056A597Dffe9eCcC1965A193B7388713"), "the reputation registry of ERC-8004"),
 ];
 
-/// The contracts of the first block, as accounts.
+/// Returns the contracts of the first block, as accounts.
 ///
 /// # Errors
-/// When a file that was compiled in is no hexadecimal text, or no code.
+/// Fails if an embedded file is not hexadecimal, or not valid code.
 pub(super) fn contracts() -> Result<Vec<(Address, AccountInfo)>, ChainRefusal> {
     CONTRACTS.into_iter().map(|(address, digits)| Ok((address, account(digits)?))).collect()
 }
@@ -57,7 +57,7 @@ fn account(digits: &str) -> Result<AccountInfo, ChainRefusal> {
     let code = hex::decode(digits.trim_end()).map_err(|error| wrong(error.to_string()))?;
     let code = Bytecode::new_raw_checked(Bytes::from(code));
     let code = code.map_err(|error| wrong(error.to_string()))?;
-    // A contract begins with the number 1, by EIP-161.
+    // A contract's nonce starts at 1, by EIP-161.
     Ok(AccountInfo {
         nonce: 1,
         code_hash: code.hash_slow(),
@@ -66,7 +66,8 @@ fn account(digits: &str) -> Result<AccountInfo, ChainRefusal> {
     })
 }
 
-/// The name of a contract that the chain with this id has at an address, and this chain has not.
+/// Returns the name of a contract that the real chain with this id has at an address and this
+/// chain lacks.
 pub(super) fn name_of_missing(chain: ChainId, address: Address) -> Option<&'static str> {
     let published: &[(Address, &str)] = match chain {
         ChainId::BASE => &PUBLISHED_ON_BASE,

@@ -1,8 +1,7 @@
-//! Pure: the chain: blocks, the newest state, and the acts that change them.
+//! Pure: the chain: its blocks, the newest state, and the operations that change them.
 //!
-//! The same acts on the same beginning lead to the same chain, block for block;
-//! an act therefore says what time it is. Nothing here may read a clock, and
-//! nothing outside may commit to the state.
+//! The same operations on the same genesis give the same chain, block for block. So an operation
+//! states its time. Nothing here may read a clock, and no code outside may commit to the state.
 
 mod block;
 mod ether;
@@ -36,7 +35,7 @@ pub(crate) use token::{token_digest, usdc_of};
 
 use block::BlockTransaction;
 use evm::{BlockEnvironment, Evm, EvmState, TriedState};
-use pending::recovered;
+use pending::recover_transaction;
 use token::{ETHER, FAUCET};
 
 /// The largest number of logs in one answer.
@@ -45,10 +44,10 @@ const LOGS_MAX: usize = 10_000;
 /// The largest number of snapshots at a time.
 const SNAPSHOTS_MAX: usize = 64;
 
-/// How far the chain's time may run ahead of the clock: 100 years in seconds.
+/// The most that the chain's time may be ahead of the clock: 100 years in seconds.
 const AHEAD_MAX: u64 = 100 * 365 * 86_400;
 
-/// What changes the chain. Times are in seconds since the Unix epoch.
+/// An operation that changes the chain. Times are in seconds since the Unix epoch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ChainOperation {
@@ -56,76 +55,76 @@ pub(crate) enum ChainOperation {
     Transaction {
         /// Its bytes by EIP-2718.
         raw: Bytes,
-        /// When.
+        /// The block's time.
         time: u64,
     },
     /// Signed transactions are mined in one block, in this order.
     Transactions {
         /// The bytes of each by EIP-2718.
         raws: Vec<Bytes>,
-        /// When.
+        /// The block's time.
         time: u64,
     },
     /// The faucet funds an account.
     Fund {
-        /// Whom.
+        /// The recipient.
         to: Address,
-        /// With so many base units of the token.
+        /// The base units of the token.
         usdc: u64,
-        /// And so much wei.
+        /// The wei.
         wei: U256,
-        /// When.
+        /// The block's time.
         time: u64,
     },
     /// An empty block is mined.
     Mine {
-        /// When.
+        /// The block's time.
         time: u64,
     },
-    /// Time goes on faster, once.
+    /// The chain's time jumps ahead, once.
     Advance {
-        /// By so many seconds.
+        /// The jump in seconds.
         seconds: u64,
     },
-    /// All of it is kept, to be taken up again once.
+    /// The state is saved, and can be restored once.
     Snapshot,
-    /// What came after a snapshot is taken back, later snapshots too.
+    /// Everything after a snapshot is reverted, including later snapshots.
     Revert {
         /// The snapshot's number.
         id: u64,
     },
 }
 
-/// What an act led to.
+/// The result of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OperationOutcome {
-    /// This transaction was mined; its receipt tells whether it succeeded.
+    /// This transaction was mined. Its receipt tells whether it succeeded.
     Mined(B256),
     /// An empty block was mined.
     Empty,
-    /// The chain's time is so many seconds ahead of the clock.
+    /// The chain's time is this many seconds ahead of the clock.
     Ahead(u64),
-    /// A snapshot has this number.
+    /// A snapshot has this id.
     Kept(u64),
-    /// The chain is as it was.
+    /// The chain was restored.
     Reverted,
 }
 
 /// Changes under which a call is tried.
 #[derive(Debug, Default)]
 pub(crate) struct Overlay {
-    /// Of accounts.
+    /// Changes of accounts.
     pub(crate) state: StateOverride,
-    /// Of the block.
+    /// Changes of the block.
     pub(crate) block: BlockOverrides,
 }
 
-/// The chain as it was.
+/// A saved state of the chain.
 #[derive(Debug)]
 struct Snapshot {
     id: u64,
     state: EvmState,
-    /// How many blocks there were.
+    /// The number of blocks at that time.
     blocks: usize,
     ahead: u64,
 }
@@ -135,22 +134,22 @@ struct Snapshot {
 pub(crate) struct Chain {
     id: u64,
     state: EvmState,
-    /// Never empty: the first is the genesis block.
+    /// The blocks. The first is the genesis block.
     blocks: Vec<Block>,
     by_hash: HashMap<B256, usize>,
-    /// The height of its block, and its place there.
+    /// The height of each transaction's block, and its index there.
     by_tx: HashMap<B256, (usize, usize)>,
     ahead: u64,
     snapshots: Vec<Snapshot>,
-    /// The number of the last snapshot: none is used twice.
+    /// The id of the last snapshot. Ids are never reused.
     last_snapshot: u64,
 }
 
 impl Chain {
-    /// A chain with the faucet, the token and block 0.
+    /// Creates a chain with the faucet, the token and block 0.
     ///
     /// # Errors
-    /// When the token that was compiled in cannot be deployed.
+    /// Fails if the embedded token cannot be deployed.
     pub(crate) fn new(id: u64, time: u64) -> Result<Self, ChainRefusal> {
         let mut chain = Self { id, ..Self::default() };
         let wei = U256::from(token::FAUCET_WEI);
@@ -161,7 +160,7 @@ impl Chain {
         }
         let setting = BlockEnvironment::new(id, 0, time, B256::ZERO);
         let code = token::creation_code()?;
-        let tx = chain.faucet_sends(TxKind::Create, U256::ZERO, code);
+        let tx = chain.faucet_transaction(TxKind::Create, U256::ZERO, code);
         let deployed = Evm { state: &chain.state, setting }.transact(&tx)?;
         let none = || ChainRefusal::Evm("the token is not at its address".to_owned());
         let made = deployed.result.created_address().ok_or_else(none)?;
@@ -171,7 +170,7 @@ impl Chain {
         Ok(chain)
     }
 
-    /// Brings the token from where it was made to where it has to be. It has no storage yet.
+    /// Moves the token from where it was deployed to its required address. It has no storage yet.
     fn move_token(&mut self, made: Address) -> Option<()> {
         if made == self.usdc() {
             return Some(());
@@ -181,53 +180,56 @@ impl Chain {
         Some(())
     }
 
-    /// Where its token is.
+    /// Returns the address of the token.
     pub(crate) const fn usdc(&self) -> Address {
         usdc_of(ChainId(self.id))
     }
 
-    /// The chain's id.
+    /// Returns the chain's id.
     pub(crate) const fn id(&self) -> u64 {
         self.id
     }
 
-    /// The number of the last block.
+    /// Returns the number of the last block.
     pub(crate) fn height(&self) -> u64 {
         self.blocks.last().map_or(0, |block| block.header.number)
     }
 
-    /// The hash of the last block.
+    /// Returns the hash of the last block.
     pub(crate) fn head(&self) -> B256 {
         self.blocks.last().map_or(B256::ZERO, |block| block.header.hash)
     }
 
-    /// When a block would be mined at this time of the clock: as far ahead as somebody asked
-    /// for, and never before its parent. Blocks of the same second have the same time. If each
-    /// had a second of its own, many blocks would lead the chain's time away from the clock,
-    /// and what was signed for the next minutes would be over.
+    /// Returns the time of a block that is mined at this time of the clock. It is as far ahead as
+    /// requested, and never before its parent. Blocks of the same second have the same time: with
+    /// a second each, many blocks would move the chain's time away from the clock, and signatures
+    /// that are valid for the next minutes would expire.
     pub(crate) fn time_at(&self, clock: u64) -> u64 {
         clock.saturating_add(self.ahead).max(self.head_time())
     }
 
-    /// The time of the last block.
+    /// Returns the time of the last block.
     fn head_time(&self) -> u64 {
         self.blocks.last().map_or(0, |head| head.header.timestamp)
     }
 
-    /// Does an act. After a refusal the chain is as it was before.
+    /// Performs an operation. After a refusal the chain is unchanged.
     ///
     /// # Errors
-    /// Why it was not done.
+    /// Returns the refusal.
     pub(crate) fn perform(
         &mut self,
         act: &ChainOperation,
     ) -> Result<OperationOutcome, ChainRefusal> {
         match act {
             ChainOperation::Transaction { raw, time } => {
-                self.mine(recovered(raw)?, *time).map(OperationOutcome::Mined)
+                self.mine(recover_transaction(raw)?, *time).map(OperationOutcome::Mined)
             }
             ChainOperation::Transactions { raws, time } => {
-                let txs = raws.iter().map(|raw| recovered(raw)).collect::<Result<Vec<_>, _>>()?;
+                let txs = raws
+                    .iter()
+                    .map(|raw| recover_transaction(raw))
+                    .collect::<Result<Vec<_>, _>>()?;
                 let mined =
                     self.mine_together(txs, *time).into_iter().collect::<Result<Vec<_>, _>>()?;
                 Ok(mined
@@ -248,17 +250,19 @@ impl Chain {
                 self.ahead = ahead.ok_or(too_far)?;
                 Ok(OperationOutcome::Ahead(self.ahead))
             }
-            ChainOperation::Snapshot => self.keep().map(OperationOutcome::Kept),
+            ChainOperation::Snapshot => self.save_snapshot().map(OperationOutcome::Kept),
             ChainOperation::Revert { id } => self.revert(*id).map(|()| OperationOutcome::Reverted),
         }
     }
 
-    fn keep(&mut self) -> Result<u64, ChainRefusal> {
+    fn save_snapshot(&mut self) -> Result<u64, ChainRefusal> {
         if self.snapshots.len() >= SNAPSHOTS_MAX {
             return Err(ChainRefusal::TooMany("snapshots", SNAPSHOTS_MAX as u64));
         }
         self.last_snapshot += 1;
-        let (id, blocks, ahead) = (self.last_snapshot, self.blocks.len(), self.ahead);
+        let id = self.last_snapshot;
+        let blocks = self.blocks.len();
+        let ahead = self.ahead;
         self.snapshots.push(Snapshot { id, state: self.state.clone(), blocks, ahead });
         Ok(id)
     }
@@ -284,15 +288,16 @@ impl Chain {
         self.mine_together(vec![tx], time).pop().unwrap_or(Err(nobody))
     }
 
-    /// Mines transactions in one block, in this order, and tells what became of each.
-    /// Those that are refused are not in it; of nothing else there is no block.
+    /// Mines transactions in one block, in this order, and returns the result of each. Refused
+    /// transactions are not in the block. If all are refused, there is no block.
     pub(crate) fn mine_together(
         &mut self,
         txs: Vec<Recovered<TxEnvelope>>,
         time: u64,
     ) -> Vec<Result<B256, ChainRefusal>> {
         let setting = self.next_setting(time);
-        let (mut mined, mut gas) = (Vec::new(), 0_u64);
+        let mut mined = Vec::new();
+        let mut gas = 0_u64;
         let mut told = Vec::new();
         for tx in txs {
             let fits =
@@ -321,14 +326,14 @@ impl Chain {
         let height = self.blocks.len();
         self.by_hash.insert(block.header.hash, height);
         self.by_tx.extend(block.tx_hashes().zip((0..).map(|at| (height, at))));
-        // What the opcode BLOCKHASH reads.
+        // The opcode BLOCKHASH reads this.
         let number = U256::from(block.header.number);
         self.state.cache.block_hashes.insert(number, block.header.hash);
         self.blocks.push(block);
     }
 
-    /// Two transactions at most: the wei, then the token. The faucet keeps
-    /// enough for gas, so that the second is as sure as the first.
+    /// Makes at most two transactions: the wei, then the token. The faucet keeps enough for gas,
+    /// so that the second succeeds if the first does.
     fn fund(&mut self, to: Address, usdc: u64, wei: U256, time: u64) -> Result<B256, ChainRefusal> {
         let left = self.account(FAUCET).balance.checked_sub(wei);
         if left.is_none_or(|left| left < U256::from(ETHER)) {
@@ -336,33 +341,35 @@ impl Chain {
         }
         let mut given = None;
         if !wei.is_zero() && !to.is_zero() {
-            let tx = self.faucet_sends(TxKind::Call(to), wei, Bytes::new());
+            let tx = self.faucet_transaction(TxKind::Call(to), wei, Bytes::new());
             given = Some(self.mine(tx, time)?);
         }
         if usdc > 0 && !to.is_zero() {
-            let tx =
-                self.faucet_sends(TxKind::Call(self.usdc()), U256::ZERO, token::mint(to, usdc));
+            let tx = self.faucet_transaction(
+                TxKind::Call(self.usdc()),
+                U256::ZERO,
+                token::mint_input(to, usdc),
+            );
             given = Some(self.mine(tx, time)?);
         }
         given.ok_or(ChainRefusal::NothingToFund(to))
     }
 
-    /// Gives an account token and wei, without a block, for a yardstick.
+    /// Gives an account token and wei without a block, for a baseline.
     pub(crate) fn endow(&mut self, to: Address, usdc: u64) -> Result<(), ChainRefusal> {
         let wei = U256::from(token::FAUCET_WEI);
         self.state.insert_account_info(to, AccountInfo { balance: wei, ..AccountInfo::default() });
-        self.bare(FAUCET, token::mint(to, usdc))
+        self.call_token(FAUCET, token::mint_input(to, usdc))
     }
 
-    /// A call of the token that changes the state and nothing else: no signature is
-    /// asked for, and no block made.
-    pub(crate) fn bare(&mut self, from: Address, input: Bytes) -> Result<(), ChainRefusal> {
-        self.run(&self.sends(from, TxKind::Call(self.usdc()), U256::ZERO, input), 1)
+    /// Calls the token and commits the state, without signature and block.
+    pub(crate) fn call_token(&mut self, from: Address, input: Bytes) -> Result<(), ChainRefusal> {
+        self.run(&self.unsigned_transaction(from, TxKind::Call(self.usdc()), U256::ZERO, input), 1)
     }
 
-    /// The same with a transaction that somebody signed.
+    /// Runs a signed transaction and commits the state, without a block.
     pub(crate) fn run_signed(&mut self, raw: &[u8], time: u64) -> Result<(), ChainRefusal> {
-        self.run(&recovered(raw)?, time)
+        self.run(&recover_transaction(raw)?, time)
     }
 
     fn run(&mut self, tx: &Recovered<TxEnvelope>, time: u64) -> Result<(), ChainRefusal> {
@@ -374,13 +381,19 @@ impl Chain {
         Ok(())
     }
 
-    fn faucet_sends(&self, to: TxKind, value: U256, input: Bytes) -> Recovered<TxEnvelope> {
-        self.sends(FAUCET, to, value, input)
+    fn faucet_transaction(&self, to: TxKind, value: U256, input: Bytes) -> Recovered<TxEnvelope> {
+        self.unsigned_transaction(FAUCET, to, value, input)
     }
 
-    /// A transaction of the faucet, or of a yardstick. It is unsigned in all but form;
-    /// only here is a sender taken for granted.
-    fn sends(&self, from: Address, to: TxKind, value: U256, input: Bytes) -> Recovered<TxEnvelope> {
+    /// Builds a transaction of the faucet or of a baseline, with a placeholder signature. Only
+    /// here is a sender not verified.
+    fn unsigned_transaction(
+        &self,
+        from: Address,
+        to: TxKind,
+        value: U256,
+        input: Bytes,
+    ) -> Recovered<TxEnvelope> {
         let tx = TxEip1559 {
             chain_id: self.id,
             nonce: self.account(from).nonce,
@@ -395,11 +408,11 @@ impl Chain {
         Recovered::new_unchecked(Signed::new_unhashed(tx, signature).into(), from)
     }
 
-    /// The block that a client names. Nothing waits here, so the pending block
-    /// is the last one.
+    /// Returns the block that a client names. Nothing waits here, so the pending block is the
+    /// last one.
     ///
     /// # Errors
-    /// When there is no such block.
+    /// Fails if there is no such block.
     pub(crate) fn block(&self, at: BlockId) -> Result<&Block, ChainRefusal> {
         let height = self.height();
         let asked = match at {
@@ -415,44 +428,45 @@ impl Chain {
         found.ok_or(ChainRefusal::BeyondHead(asked, height))
     }
 
-    /// The block with a transaction, and its place there.
+    /// Returns the block with a transaction, and its index there.
     pub(crate) fn block_of(&self, tx: B256) -> Option<(&Block, usize)> {
         let (height, at) = self.by_tx.get(&tx)?;
         Some((self.blocks.get(*height)?, *at))
     }
 
-    /// Refuses every block but the last: only its state is kept.
+    /// Refuses every block except the last: only its state is kept.
     ///
     /// # Errors
-    /// When it is not the last one.
+    /// Fails if it is not the last one.
     pub(crate) fn require_newest(&self, at: BlockId) -> Result<(), ChainRefusal> {
-        let (asked, height) = (self.block(at)?.header.number, self.height());
+        let asked = self.block(at)?.header.number;
+        let height = self.height();
         if asked == height { Ok(()) } else { Err(ChainRefusal::StateGone(asked, height)) }
     }
 
-    /// An account in the newest state.
+    /// Returns an account in the newest state.
     pub(crate) fn account(&self, address: Address) -> AccountInfo {
         let Ok(account) = self.state.basic_ref(address);
         account.unwrap_or_default()
     }
 
-    /// A contract's code in the newest state; empty for an account without.
+    /// Returns a contract's code in the newest state. Empty for an account without code.
     pub(crate) fn code(&self, address: Address) -> Bytes {
         let Ok(code) = self.state.code_by_hash_ref(self.account(address).code_hash);
         code.original_bytes()
     }
 
-    /// A storage slot in the newest state.
+    /// Returns a storage slot in the newest state.
     pub(crate) fn storage(&self, address: Address, slot: U256) -> B256 {
         let Ok(value) = self.state.storage_ref(address, slot);
         value.into()
     }
 
-    /// What a call returns in the newest state with changes, at the time at which a
-    /// transaction that is sent now would be mined.
+    /// Returns the result of a call in the newest state with changes, at the time of a
+    /// transaction that is sent now.
     ///
     /// # Errors
-    /// When it reverts, halts or may not be made.
+    /// Fails if the call reverts, halts or may not be made.
     pub(crate) fn call(
         &self,
         request: &TransactionRequest,
@@ -460,26 +474,27 @@ impl Chain {
         time: u64,
     ) -> Result<Bytes, ChainRefusal> {
         let setting = BlockEnvironment { number: self.height(), ..self.next_setting(time) };
-        let (state, setting) = self.laid_over(overlay, setting)?;
+        let (state, setting) = self.with_overlay(overlay, setting)?;
         Evm { state: &state, setting }.call(request)
     }
 
-    /// The gas that a transaction sent now would need.
+    /// Returns the gas that a transaction sent now would need.
     ///
     /// # Errors
-    /// When it would not succeed.
+    /// Fails if it would not succeed.
     pub(crate) fn estimate(
         &self,
         request: &TransactionRequest,
         overlay: &Overlay,
         time: u64,
     ) -> Result<u64, ChainRefusal> {
-        let (state, setting) = self.laid_over(overlay, self.next_setting(time))?;
+        let (state, setting) = self.with_overlay(overlay, self.next_setting(time))?;
         Evm { state: &state, setting }.estimate(request)
     }
 
-    /// The newest state and a block with changes. The chain itself stays as it is.
-    fn laid_over(
+    /// Returns the newest state and a block environment with changes. The chain itself is
+    /// unchanged.
+    fn with_overlay(
         &self,
         overlay: &Overlay,
         setting: BlockEnvironment,
@@ -489,11 +504,11 @@ impl Chain {
         Ok((state, overlay::apply_block(setting, &overlay.block)?))
     }
 
-    /// Refuses what is sent to an address at which programs expect a contract of the chain
-    /// that this one stands for, and which has no code here.
+    /// Refuses a destination at which programs expect a contract of the real chain that has no
+    /// code here.
     ///
     /// # Errors
-    /// [`ChainRefusal::NotDeployed`].
+    /// Returns [`ChainRefusal::NotDeployed`].
     pub(crate) fn require_deployed(&self, to: Option<Address>) -> Result<(), ChainRefusal> {
         let Some(to) = to else { return Ok(()) };
         match genesis::name_of_missing(ChainId(self.id), to) {
@@ -502,10 +517,10 @@ impl Chain {
         }
     }
 
-    /// The logs that a filter finds.
+    /// Returns the logs that match a filter.
     ///
     /// # Errors
-    /// When the filter names blocks that are not there, or finds too many.
+    /// Fails if the filter names missing blocks, or matches too many.
     pub(crate) fn logs(&self, filter: &Filter) -> Result<Vec<Log>, ChainRefusal> {
         let (from, to): (BlockId, BlockId) = match filter.block_option {
             FilterBlockOption::AtBlockHash(hash) => (hash.into(), hash.into()),
@@ -513,8 +528,9 @@ impl Chain {
                 (from.unwrap_or_default().into(), to.unwrap_or_default().into())
             }
         };
-        let (from, to) = (self.block(from)?.header.number, self.block(to)?.header.number);
-        // The range is resolved here, since the filter does not know what `latest` is.
+        let from = self.block(from)?.header.number;
+        let to = self.block(to)?.header.number;
+        // The range is resolved here, since the filter does not know `latest`.
         let anywhere = Filter { block_option: (from..=to).into(), ..filter.clone() };
         let mut found = Vec::new();
         for number in from..=to {

@@ -1,4 +1,4 @@
-//! Pure: what a client lays over the chain to try a call. None of it stays.
+//! Pure: applies a client's overrides to try a call. Nothing of it remains.
 
 use std::convert::Infallible;
 
@@ -12,10 +12,10 @@ use revm::primitives::KECCAK_EMPTY;
 use super::evm::{BlockEnvironment, TriedState};
 use super::refusal::ChainRefusal;
 
-/// Changes accounts as a client wants it.
+/// Applies overrides to accounts.
 ///
 /// # Errors
-/// When a change contradicts itself, or is one that is not made here.
+/// Fails if an override contradicts itself or is not supported.
 pub(super) fn apply_state(
     state: &mut TriedState<'_>,
     overrides: &StateOverride,
@@ -64,10 +64,10 @@ fn apply_account(
     Ok(())
 }
 
-/// Changes the block as a client wants it.
+/// Applies overrides to the block.
 ///
 /// # Errors
-/// When a number is larger than this chain counts.
+/// Fails if a number is too large for this chain.
 pub(super) fn apply_block(
     setting: BlockEnvironment,
     overrides: &BlockOverrides,
@@ -88,7 +88,7 @@ pub(super) fn apply_block(
     })
 }
 
-/// The number of an account's next transaction.
+/// Returns the nonce of an account's next transaction.
 pub(super) fn nonce_of<S: DatabaseRef<Error = Infallible>>(state: &S, address: Address) -> u64 {
     let Ok(account) = state.basic_ref(address);
     account.map_or(0, |account| account.nonce)

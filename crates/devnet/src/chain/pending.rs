@@ -1,4 +1,4 @@
-//! Pure: transactions as they come in, before any block has them.
+//! Pure: received transactions that are in no block yet.
 
 use alloy_consensus::transaction::{Recovered, SignerRecoverable};
 use alloy_consensus::{TxEnvelope, Typed2718};
@@ -10,26 +10,28 @@ use super::refusal::ChainRefusal;
 /// A transaction that may go into a block.
 #[derive(Debug, Clone)]
 pub(crate) struct PendingTransaction {
-    /// Its bytes by EIP-2718.
+    /// The bytes by EIP-2718.
     pub(crate) raw: Bytes,
-    /// The same, with who signed it.
+    /// The decoded transaction with its signer.
     pub(crate) tx: Recovered<TxEnvelope>,
 }
 
 impl PendingTransaction {
+    /// Decodes a transaction.
+    ///
     /// # Errors
-    /// The bytes are no transaction, of a kind that is not taken, or unsigned.
+    /// Fails if the bytes are not a signed transaction of a supported kind.
     pub(crate) fn new(raw: Bytes) -> Result<Self, ChainRefusal> {
-        let tx = recovered(&raw)?;
+        let tx = recover_transaction(&raw)?;
         Ok(Self { raw, tx })
     }
 }
 
-/// Decodes a transaction and finds who signed it.
+/// Decodes a transaction and recovers its signer.
 ///
 /// # Errors
-/// The bytes are no transaction, of a kind that is not taken, or unsigned.
-pub(super) fn recovered(raw: &[u8]) -> Result<Recovered<TxEnvelope>, ChainRefusal> {
+/// Fails if the bytes are not a signed transaction of a supported kind.
+pub(super) fn recover_transaction(raw: &[u8]) -> Result<Recovered<TxEnvelope>, ChainRefusal> {
     let tx = TxEnvelope::decode_2718_exact(raw)
         .map_err(|error| ChainRefusal::Undecodable(error.to_string()))?;
     if tx.is_eip4844() {

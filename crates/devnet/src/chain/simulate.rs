@@ -1,7 +1,7 @@
-//! Pure: blocks of calls that are tried on top of the chain, and lists of what a call touches.
+//! Pure: simulates blocks of calls on top of the chain, and computes access lists.
 //!
-//! The blocks are `eth_simulateV1`'s. A block of them is sealed like any other, so that its
-//! hashes and logs fit together. None of it stays.
+//! The blocks are those of `eth_simulateV1`. A simulated block is sealed like any other, so that
+//! its hashes and logs are consistent. Nothing of it remains.
 
 use alloy_consensus::transaction::Recovered;
 use alloy_consensus::{Signed, TxEip1559, TxEip7702, TxEnvelope};
@@ -25,23 +25,22 @@ use super::{Chain, Overlay};
 
 /// The most calls of one simulation.
 const CALLS_MAX: usize = 1_000;
-/// How often a list of what a call touches is tried, since a list changes what the call costs.
+/// The most attempts at an access list, since a list changes the cost of the call.
 const LISTS_MAX: usize = 8;
-/// The code of an error of a call that is not a revert.
+/// The error code of a call that halted without a revert.
 const HALTED: i32 = SimulateError::VM_EXECUTION_ERROR_CODE;
 
-/// A call of a simulation that was run.
+/// A call of a simulation and its result.
 struct TriedCall {
     tx: Recovered<TxEnvelope>,
     result: ExecutionResult,
 }
 
 impl Chain {
-    /// Tries blocks of calls on top of the chain. `time` is that of the block that would be
-    /// mined now.
+    /// Simulates blocks of calls on top of the chain. `time` is that of a block mined now.
     ///
     /// # Errors
-    /// When a call may not be made, or the blocks contradict each other or the chain.
+    /// Fails if a call may not be made, or the blocks contradict each other or the chain.
     pub(crate) fn simulate(
         &self,
         asked: &SimulatePayload,
@@ -65,30 +64,30 @@ impl Chain {
         Ok(simulation.blocks)
     }
 
-    /// The accounts and slots that a call touches, with the gas that it takes when they are
-    /// listed. A call that fails has a list too, and says why it fails.
+    /// Returns the accounts and slots that a call touches, with the gas that it takes with this
+    /// access list. A failing call has a list too, with the error.
     ///
     /// # Errors
-    /// When it may not be made.
+    /// Fails if the call may not be made.
     pub(crate) fn access_list(
         &self,
         request: &TransactionRequest,
         overlay: &Overlay,
         time: u64,
     ) -> Result<AccessListResult, ChainRefusal> {
-        let (state, setting) = self.laid_over(overlay, self.next_setting(time))?;
+        let (state, setting) = self.with_overlay(overlay, self.next_setting(time))?;
         let evm = Evm { state: &state, setting };
-        let mut tx = evm.requested(request)?;
+        let mut tx = evm.call_env(request)?;
         tx.nonce = request.nonce.unwrap_or_else(|| nonce_of(&state, tx.caller));
         if tx.tx_type == 0 {
-            // A transaction of the oldest type has no list.
+            // A legacy transaction has no access list.
             tx.tx_type = 1;
         }
         let mut list = tx.access_list.clone();
         for _ in 0..LISTS_MAX {
             tx.access_list = list.clone();
             let ResultAndState { result, state } = evm.run(tx.clone(), ExecutionMode::Call)?;
-            let touched = list_of(&tx, &state);
+            let touched = access_list_of(&tx, &state);
             if touched == list {
                 let gas_used = U256::from(result.tx_gas_used());
                 let error = failure(&result).map(|error| error.message);
@@ -100,9 +99,9 @@ impl Chain {
     }
 }
 
-/// The accounts and slots of a run that are not free in any case: the sender, the callee and
-/// precompiled contracts are, but for their slots.
-fn list_of(tx: &TxEnv, touched: &revm::state::EvmState) -> AccessList {
+/// Returns the accounts and slots of a run that are not warm anyway. The sender, the callee and
+/// precompiled contracts are warm, but their slots are not.
+fn access_list_of(tx: &TxEnv, touched: &revm::state::EvmState) -> AccessList {
     let is_free = |address: &alloy_primitives::Address| {
         let number = U256::from_be_slice(address.as_slice());
         let callee = match tx.kind {
@@ -125,19 +124,19 @@ fn list_of(tx: &TxEnv, touched: &revm::state::EvmState) -> AccessList {
     AccessList(items)
 }
 
-/// Blocks that are tried one after the other.
+/// A simulation in progress.
 struct Simulation<'a> {
     state: TriedState<'a>,
-    /// The last block: its hash, its number and its time.
+    /// The hash, the number and the time of the last block.
     head: (B256, u64, u64),
-    /// The environment of the next block, unless it is changed.
+    /// The environment of the next block, unless it is overridden.
     next: BlockEnvironment,
     asked: &'a SimulatePayload,
     blocks: Vec<SimulatedBlock>,
 }
 
 impl Simulation<'_> {
-    /// Tries a block, after empty ones up to its number.
+    /// Simulates a block, after empty ones up to its number.
     fn add(&mut self, block: &SimBlock) -> Result<(), ChainRefusal> {
         let overrides = block.block_overrides.clone().unwrap_or_default();
         let mut setting = apply_block(self.next, &overrides)?;
@@ -187,8 +186,8 @@ impl Simulation<'_> {
             return Err(ChainRefusal::Full);
         }
         let evm = Evm { state: &self.state, setting };
-        // A sender that cannot pay for the gas is refused, and gets no less of it.
-        let tx = TxEnv { gas_limit: gas, ..evm.requested(&call)? };
+        // A sender that cannot pay for the gas is refused. Its gas is not reduced.
+        let tx = TxEnv { gas_limit: gas, ..evm.call_env(&call)? };
         let mode = match self.asked.validation {
             true => ExecutionMode::Transaction,
             false => ExecutionMode::Call,
@@ -226,7 +225,7 @@ impl Simulation<'_> {
         let mut logs = Vec::new();
         block.collect_logs(&Filter::new(), &mut logs);
         for log in logs {
-            // silent-ok: a place that does not fit is that of no call, which is told.
+            // silent-ok: an index that does not fit belongs to no call, which is reported below.
             let place = log.transaction_index.and_then(|place| usize::try_from(place).ok());
             let call = place.and_then(|place| calls.get_mut(place));
             call.ok_or_else(|| ChainRefusal::Evm("a log is of no call".to_owned()))?.logs.push(log);
@@ -243,7 +242,7 @@ impl Simulation<'_> {
     }
 }
 
-/// A call as a transaction of a block. Nobody signed it.
+/// Converts a call to a transaction of a block, with a placeholder signature.
 fn envelope(call: TxEnv) -> Recovered<TxEnvelope> {
     let signature = Signature::new(U256::ONE, U256::ONE, false);
     let chain_id = call.chain_id.unwrap_or_default();
@@ -278,7 +277,7 @@ fn envelope(call: TxEnv) -> Recovered<TxEnvelope> {
     Recovered::new_unchecked(Signed::new_unhashed(tx, signature).into(), call.caller)
 }
 
-/// Why a call failed, if it did.
+/// Returns the error of a call, if it failed.
 fn failure(result: &ExecutionResult) -> Option<SimulateError> {
     match result {
         ExecutionResult::Success { .. } => None,

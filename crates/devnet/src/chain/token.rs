@@ -1,9 +1,9 @@
-//! Pure: what the chain is born with: the faucet's account and the token.
+//! Pure: the faucet's account and the token, which exist from the beginning.
 //!
-//! The faucet deploys the token before block 0, and owns it. On a chain with the id of one
-//! where USDC has a published address, it is there; on every other at one address. Nobody holds a key of the faucet:
-//! [`FAUCET`] is the end of a hash, and its transactions carry no valid
-//! signature. What the token says of the chain, it asks the EVM.
+//! The faucet deploys the token before block 0, and owns it. On a chain with the id of one where
+//! USDC has a published address, the token is at that address. On all others it has one fixed
+//! address. No key of the faucet exists: [`FAUCET`] is the end of a hash, and its transactions
+//! carry no valid signature. The token reads the chain's properties from the EVM.
 
 use alloy_primitives::{Address, B256, Bytes, U256, address, hex, keccak256};
 use alloy_sol_types::{SolCall, sol};
@@ -20,10 +20,10 @@ sol! {
 /// `keccak256("automaton devnet faucet")`.
 pub(crate) const FAUCET: Address = address!("0xaf977E377dD4929d8fE21a377C7B00D9d03c5444");
 
-/// The token: what the faucet deploys with its nonce 0.
+/// The token's address: that of a contract which the faucet deploys with nonce 0.
 const USDC: Address = address!("0x04ecCF5dF31B99A977c632831f9D0979E1f4BD59");
 
-/// Where the token is on a chain of an id.
+/// Returns the token's address on a chain.
 pub(crate) const fn usdc_of(chain: ChainId) -> Address {
     match chain.usdc() {
         Some(published) => published,
@@ -31,22 +31,22 @@ pub(crate) const fn usdc_of(chain: ChainId) -> Address {
     }
 }
 
-/// What the faucet owns at the beginning, in wei: 10⁹ ether.
+/// The faucet's initial balance, in wei: 10⁹ ether.
 pub(crate) const FAUCET_WEI: u128 = 1_000_000_000 * ETHER;
 
 /// Wei in one ether.
 pub(crate) const ETHER: u128 = 1_000_000_000_000_000_000;
 
-/// The bytecode that creates the token, compiled by `contracts/build.sh`.
+/// Returns the bytecode that creates the token, compiled by `contracts/build.sh`.
 ///
 /// # Errors
-/// When the file that was compiled in is no hexadecimal text.
+/// Fails if the embedded file is not hexadecimal.
 pub(crate) fn creation_code() -> Result<Bytes, ChainRefusal> {
     let code = hex::decode(include_str!("../../contracts/UsdCoin.hex").trim_end());
     code.map(Bytes::from).map_err(|error| ChainRefusal::Evm(error.to_string()))
 }
 
-/// What tells this token's code from another version's.
+/// Returns the digest that identifies the version of the token's code.
 ///
 /// # Errors
 /// As [`creation_code`].
@@ -54,7 +54,7 @@ pub(crate) fn token_digest() -> Result<B256, ChainRefusal> {
     creation_code().map(keccak256)
 }
 
-/// The input of a call that mints.
-pub(crate) fn mint(to: Address, units: u64) -> Bytes {
+/// Returns the input of a call that mints.
+pub(crate) fn mint_input(to: Address, units: u64) -> Bytes {
     mintCall { to, value: U256::from(units) }.abi_encode().into()
 }

@@ -1,4 +1,4 @@
-//! Pure: errors as JSON-RPC 2.0 and EIP-1474 number them.
+//! Pure: errors as numbered by JSON-RPC 2.0 and EIP-1474.
 
 use alloy_primitives::Bytes;
 use revm::context::result::InvalidTransaction;
@@ -6,34 +6,34 @@ use serde::Serialize;
 
 use crate::chain::ChainRefusal;
 
-/// The error of a reply.
+/// The error of a response.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct RpcError {
     code: i32,
     message: String,
-    /// What a reverted call returned.
+    /// The data of a reverted call.
     #[serde(skip_serializing_if = "Option::is_none")]
     data: Option<Bytes>,
 }
 
-/// The body is no JSON.
+/// The body is not JSON.
 pub(crate) const PARSE: i32 = -32700;
-/// The JSON is no request.
+/// The JSON is not a request.
 pub(crate) const REQUEST: i32 = -32600;
-/// There is no such method.
+/// The method does not exist.
 pub(crate) const METHOD: i32 = -32601;
 /// The parameters do not fit the method.
 pub(crate) const PARAMS: i32 = -32602;
-/// Something failed that is not the client's doing.
+/// An internal failure.
 pub(crate) const INTERNAL: i32 = -32603;
 
 impl RpcError {
-    /// An error without data.
+    /// Creates an error without data.
     pub(crate) fn new(code: i32, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), data: None }
     }
 
-    /// The error of `eth_simulateV1`, which has numbers of its own for calls that may not be
+    /// Creates the error of `eth_simulateV1`, which has its own codes for calls that may not be
     /// made.
     pub(crate) fn of_simulation(refusal: ChainRefusal) -> Self {
         let code = match &refusal {

@@ -1,24 +1,24 @@
-//! Pure: what clients ask to set their fees.
+//! Pure: fee data for clients.
 
 use alloy_eips::BlockNumberOrTag;
 use alloy_rpc_types_eth::FeeHistory;
 
 use crate::chain::{BASE_FEE, BLOCK_GAS, Chain, ChainRefusal};
 
-/// The tip that is suggested, in wei for each unit of gas. Nothing competes for
-/// a place here; this is what other nodes suggest on an idle chain.
+/// The suggested tip, in wei for each unit of gas. There is no competition here. Other nodes
+/// suggest this on an idle chain.
 pub(crate) const TIP: u64 = 1_000_000_000;
 
-/// What a unit of gas for blobs costs, in wei: the least there is, since no block has one.
+/// The price of blob gas, in wei: the minimum, since no block has blobs.
 pub(crate) const BLOB_FEE: u64 = 1;
 
 /// The largest number of blocks in one answer.
 const BLOCKS_MAX: u64 = 1_024;
 
-/// The fees of the last `count` blocks up to `newest`.
+/// Returns the fees of the last `count` blocks up to `newest`.
 ///
 /// # Errors
-/// There is no such block.
+/// Fails if there is no such block.
 pub(crate) fn history(
     chain: &Chain,
     count: u64,
@@ -38,14 +38,14 @@ pub(crate) fn history(
         history.blob_gas_used_ratio.push(0.0);
         rewards.push(block.tips(percentiles.unwrap_or_default()));
     }
-    // Both lists have one entry more, for the next block.
+    // Both lists have one more entry, for the next block.
     history.base_fee_per_gas.push(BASE_FEE.into());
     history.base_fee_per_blob_gas.push(BLOB_FEE.into());
     history.reward = percentiles.map(|_| rewards);
     Ok(history)
 }
 
-/// The share of a block's gas that was used, as the wire format has it.
+/// Returns the used share of a block's gas, in the wire format.
 #[expect(clippy::float_arithmetic, reason = "the format is a ratio in floating point; no money")]
 fn share(gas_used: u64) -> f64 {
     // Gas in a block fits into 32 bits, so nothing is rounded before the division.

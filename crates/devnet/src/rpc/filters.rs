@@ -1,7 +1,7 @@
-//! Filters: what clients that cannot be called back ask for again and again.
+//! Filters, which clients without a callback poll.
 //!
-//! They are of the server and not of the chain: none is in the log, and a start begins without.
-//! Must never keep more than so many, nor one that nobody asks for.
+//! They belong to the server and not to the chain: they are not in the log, and a restart drops
+//! them. The number of filters must stay bounded, and idle ones must expire.
 
 use std::collections::BTreeMap;
 
@@ -15,16 +15,16 @@ use super::params::read;
 use crate::chain::Chain;
 use crate::node::Node;
 
-/// The filters that are kept; of more, the one that was not asked for the longest goes.
+/// The most filters. Beyond that, the one that was polled longest ago is dropped.
 const FILTERS_MAX: usize = 1_000;
-/// How long one is kept that nobody asks for, in seconds.
+/// The time after which an idle filter expires, in seconds.
 const IDLE_MAX: u64 = 300;
 
-/// What a filter finds.
+/// The subject of a filter.
 #[derive(Debug)]
 enum FilterKind {
     Blocks,
-    /// Transactions that wait; here all are in a block at once.
+    /// Waiting transactions. Here all are in a block at once.
     Transactions,
     Logs(Box<Filter>),
 }
@@ -32,9 +32,9 @@ enum FilterKind {
 #[derive(Debug)]
 struct ClientFilter {
     kind: FilterKind,
-    /// The first block that its client was told nothing of.
+    /// The first block that its client has not seen.
     next: u64,
-    /// When it was last asked for.
+    /// The time of the last poll.
     asked: u64,
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct FilterTable {
     last: u64,
 }
 
-/// What a filter has found.
+/// The findings of a filter.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum FilterFindings {
@@ -64,68 +64,75 @@ impl FilterTable {
         self.last
     }
 
-    fn forget(&mut self, now: u64) {
+    fn drop_expired(&mut self, now: u64) {
         self.filters.retain(|_, it| now.saturating_sub(it.asked) <= IDLE_MAX);
     }
 
-    /// The blocks after this one were taken back.
+    /// Handles a revert to this height.
     pub(crate) fn rewind(&mut self, height: u64) {
         let first = height.saturating_add(1);
         self.filters.values_mut().for_each(|it| it.next = it.next.min(first));
     }
 }
 
-/// Answers a request that is about filters, if it is.
+/// Answers a request about filters, or returns `None` if it is about something else.
 pub(super) fn call(node: &mut Node, method: &str, params: Params<'_>) -> Option<RpcResult> {
     Some(match method {
-        "eth_newFilter" => read(params, 1, 1).and_then(|(filter,): (Filter,)| logs(node, filter)),
-        "eth_newBlockFilter" => begin(node, params, FilterKind::Blocks),
-        "eth_newPendingTransactionFilter" => begin(node, params, FilterKind::Transactions),
-        "eth_getFilterChanges" => changes(node, params),
-        "eth_getFilterLogs" => all(node, params),
-        "eth_uninstallFilter" => id(params).and_then(|id| {
-            node.filters.forget(node.seconds());
+        "eth_newFilter" => {
+            read(params, 1, 1).and_then(|(filter,): (Filter,)| new_log_filter(node, filter))
+        }
+        "eth_newBlockFilter" => new_simple_filter(node, params, FilterKind::Blocks),
+        "eth_newPendingTransactionFilter" => {
+            new_simple_filter(node, params, FilterKind::Transactions)
+        }
+        "eth_getFilterChanges" => filter_changes(node, params),
+        "eth_getFilterLogs" => filter_logs(node, params),
+        "eth_uninstallFilter" => filter_id(params).and_then(|id| {
+            node.filters.drop_expired(node.seconds());
             json(&node.filters.filters.remove(&id).is_some())
         }),
         _ => return None,
     })
 }
 
-fn id(params: Params<'_>) -> Result<u64, RpcError> {
+fn filter_id(params: Params<'_>) -> Result<u64, RpcError> {
     read(params, 1, 1).map(|(id,): (U64,)| id.to())
 }
 
-fn unknown() -> RpcError {
+fn not_found() -> RpcError {
     RpcError::new(-32000, "filter not found")
 }
 
-fn begin(node: &mut Node, params: Params<'_>, kind: FilterKind) -> RpcResult {
+fn new_simple_filter(node: &mut Node, params: Params<'_>, kind: FilterKind) -> RpcResult {
     let [] = read::<[u8; 0]>(params, 0, 0)?;
-    new(node, kind)
+    add_filter(node, kind)
 }
 
-fn logs(node: &mut Node, filter: Filter) -> RpcResult {
+fn new_log_filter(node: &mut Node, filter: Filter) -> RpcResult {
     if matches!(filter.block_option, FilterBlockOption::AtBlockHash(_)) {
         return Err(RpcError::new(PARAMS, "a filter of one block finds nothing new: eth_getLogs"));
     }
-    new(node, FilterKind::Logs(Box::new(filter)))
+    add_filter(node, FilterKind::Logs(Box::new(filter)))
 }
 
-fn new(node: &mut Node, kind: FilterKind) -> RpcResult {
-    let (next, now) = (node.chain()?.height().saturating_add(1), node.seconds());
-    node.filters.forget(now);
+fn add_filter(node: &mut Node, kind: FilterKind) -> RpcResult {
+    let next = node.chain()?.height().saturating_add(1);
+    let now = node.seconds();
+    node.filters.drop_expired(now);
     json(&U64::from(node.filters.add(kind, next, now)))
 }
 
-/// What came since it was last asked for.
-fn changes(node: &mut Node, params: Params<'_>) -> RpcResult {
-    let (id, now) = (id(params)?, node.seconds());
-    node.filters.forget(now);
-    // For as long as it is looked through it is nobody's.
-    let mut filter = node.filters.filters.remove(&id).ok_or_else(unknown)?;
-    let (chain, since) = (node.chain()?, filter.next);
+/// Returns the findings since the last poll.
+fn filter_changes(node: &mut Node, params: Params<'_>) -> RpcResult {
+    let id = filter_id(params)?;
+    let now = node.seconds();
+    node.filters.drop_expired(now);
+    // It is removed from the table during the search.
+    let mut filter = node.filters.filters.remove(&id).ok_or_else(not_found)?;
+    let chain = node.chain()?;
+    let since = filter.next;
     let until = chain.height();
-    let found = found(chain, &filter.kind, since, until);
+    let found = find(chain, &filter.kind, since, until);
     if found.is_ok() {
         (filter.next, filter.asked) = (since.max(until.saturating_add(1)), now);
     }
@@ -133,7 +140,7 @@ fn changes(node: &mut Node, params: Params<'_>) -> RpcResult {
     json(&found?)
 }
 
-fn found(
+fn find(
     chain: &Chain,
     kind: &FilterKind,
     since: u64,
@@ -165,13 +172,14 @@ fn found(
     Ok(FilterFindings::Logs(chain.logs(&range)?))
 }
 
-/// All that a filter of logs finds.
-fn all(node: &mut Node, params: Params<'_>) -> RpcResult {
-    let (id, now) = (id(params)?, node.seconds());
-    node.filters.forget(now);
-    let filter = node.filters.filters.get_mut(&id).ok_or_else(unknown)?;
+/// Returns everything that a filter of logs finds.
+fn filter_logs(node: &mut Node, params: Params<'_>) -> RpcResult {
+    let id = filter_id(params)?;
+    let now = node.seconds();
+    node.filters.drop_expired(now);
+    let filter = node.filters.filters.get_mut(&id).ok_or_else(not_found)?;
     filter.asked = now;
-    let FilterKind::Logs(filter) = &filter.kind else { return Err(unknown()) };
+    let FilterKind::Logs(filter) = &filter.kind else { return Err(not_found()) };
     let filter = filter.clone();
     json(&node.chain()?.logs(&filter)?)
 }
@@ -190,7 +198,7 @@ mod tests {
         table.add(FilterKind::Blocks, 0, 5_000);
         assert_eq!(table.filters.len(), FILTERS_MAX);
         assert!(table.filters.contains_key(&1) && !table.filters.contains_key(&2));
-        table.forget(1_000 + IDLE_MAX);
+        table.drop_expired(1_000 + IDLE_MAX);
         assert_eq!(table.filters.keys().copied().collect::<Vec<_>>(), [1, 1_000, 1_001]);
     }
 }

@@ -1,7 +1,7 @@
 //! The methods that alloy, viem and `cast` need, and those that move time.
 //!
-//! A method reads its parameters, asks the node and writes the answer. Only the
-//! newest state is kept: who asks for an older one is refused.
+//! A method reads its parameters, queries the node and serialises the result. Only the newest
+//! state is kept: a request for an older one is refused.
 
 use std::collections::HashSet;
 
@@ -25,16 +25,16 @@ use crate::chain::{
 };
 use crate::node::Node;
 
-/// The answer to one request, as JSON.
+/// The result of a request, as JSON.
 pub(super) type RpcResult = Result<Box<RawValue>, RpcError>;
 
-/// The parameters as they came.
+/// The parameters as received.
 pub(super) type Params<'a> = Option<&'a RawValue>;
 
-/// What this is, to those who ask.
+/// The client version string.
 const VERSION: &str = concat!("automaton-devnet/", env!("CARGO_PKG_VERSION"));
 
-/// Whom `automaton_fund` funds, and with what.
+/// The parameters of `automaton_fund`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct FundParams {
@@ -49,21 +49,22 @@ struct FundParams {
 /// Answers one request.
 ///
 /// # Errors
-/// What the client is told instead.
+/// Returns the error for the client.
 pub(crate) fn call(node: &mut Node, method: &str, params: Params<'_>) -> RpcResult {
     node.recover();
-    if let Some(act) = act(node, method, params) {
+    if let Some(act) = operation_of(node, method, params) {
         return perform(node, act?);
     }
     if let Some(answer) = filters::call(node, method, params) {
         return answer;
     }
-    let (chain, time) = (node.chain()?, node.time());
+    let chain = node.chain()?;
+    let time = node.time();
     match method {
         "eth_chainId" => json(&U64::from(chain.id())),
         "net_version" => json(&chain.id().to_string()),
         "web3_clientVersion" => json(&VERSION),
-        // It has no keys, no peers and nothing to catch up with.
+        // The server has no keys, no peers and nothing to synchronise.
         "eth_accounts" => json(&[(); 0]),
         "eth_syncing" => json(&false),
         "net_listening" => json(&true),
@@ -86,10 +87,10 @@ pub(crate) fn call(node: &mut Node, method: &str, params: Params<'_>) -> RpcResu
         }
         "eth_blobBaseFee" => json(&U64::from(fees::BLOB_FEE)),
         "eth_getTransactionByHash" => {
-            json(&mined(chain, params)?.and_then(|(block, at)| block.transaction(at)))
+            json(&find_transaction(chain, params)?.and_then(|(block, at)| block.transaction(at)))
         }
         "eth_getTransactionReceipt" => {
-            json(&mined(chain, params)?.and_then(|(block, at)| block.receipt(at)))
+            json(&find_transaction(chain, params)?.and_then(|(block, at)| block.receipt(at)))
         }
         "eth_getBlockByNumber" => block::<BlockNumberOrTag>(chain, params),
         "eth_getBlockByHash" => block::<B256>(chain, params),
@@ -97,21 +98,26 @@ pub(crate) fn call(node: &mut Node, method: &str, params: Params<'_>) -> RpcResu
             let (filter,): (Filter,) = read(params, 1, 1)?;
             json(&chain.logs(&filter)?)
         }
-        _ => tried(chain, method, params, time)
-            .or_else(|| of_block(chain, method, params))
-            .unwrap_or_else(|| Err(absent(method))),
+        _ => call_tentatively(chain, method, params, time)
+            .or_else(|| block_content(chain, method, params))
+            .unwrap_or_else(|| Err(method_missing(method))),
     }
 }
 
-/// What would happen, if it is that which is asked. None of it stays.
-fn tried(chain: &Chain, method: &str, params: Params<'_>, time: u64) -> Option<RpcResult> {
+/// Answers a request for a tentative call. Nothing of it remains.
+fn call_tentatively(
+    chain: &Chain,
+    method: &str,
+    params: Params<'_>,
+    time: u64,
+) -> Option<RpcResult> {
     Some(match method {
-        "eth_call" => request(chain, params)
+        "eth_call" => read_call(chain, params)
             .and_then(|(request, overlay)| json(&chain.call(&request, &overlay, time)?)),
-        "eth_estimateGas" => request(chain, params).and_then(|(request, overlay)| {
+        "eth_estimateGas" => read_call(chain, params).and_then(|(request, overlay)| {
             json(&U64::from(chain.estimate(&request, &overlay, time)?))
         }),
-        "eth_createAccessList" => request(chain, params)
+        "eth_createAccessList" => read_call(chain, params)
             .and_then(|(request, overlay)| json(&chain.access_list(&request, &overlay, time)?)),
         "eth_simulateV1" => simulate(chain, params, time),
         _ => return None,
@@ -134,13 +140,13 @@ fn simulate(chain: &Chain, params: Params<'_>, time: u64) -> RpcResult {
     json(&chain.simulate(&payload, time).map_err(RpcError::of_simulation)?)
 }
 
-/// The address that a request calls.
+/// Returns the address that a request calls.
 fn callee(request: &TransactionRequest) -> Option<Address> {
     request.to.and_then(|to| to.to().copied())
 }
 
-/// What is in a block, if it is that which is asked. Of one that is not there it is `null`.
-fn of_block(chain: &Chain, method: &str, params: Params<'_>) -> Option<RpcResult> {
+/// Answers a request about the content of a block. A missing block gives `null`.
+fn block_content(chain: &Chain, method: &str, params: Params<'_>) -> Option<RpcResult> {
     type Number = BlockNumberOrTag;
     Some(match method {
         "eth_getBlockReceipts" => read(params, 1, 1).and_then(|(at,): (BlockId,)| {
@@ -151,8 +157,8 @@ fn of_block(chain: &Chain, method: &str, params: Params<'_>) -> Option<RpcResult
         "eth_getBlockTransactionCountByHash" => count::<B256>(chain, params, Block::size),
         "eth_getUncleCountByBlockNumber" => count::<Number>(chain, params, |_| 0),
         "eth_getUncleCountByBlockHash" => count::<B256>(chain, params, |_| 0),
-        "eth_getTransactionByBlockNumberAndIndex" => placed::<Number>(chain, params),
-        "eth_getTransactionByBlockHashAndIndex" => placed::<B256>(chain, params),
+        "eth_getTransactionByBlockNumberAndIndex" => transaction_at::<Number>(chain, params),
+        "eth_getTransactionByBlockHashAndIndex" => transaction_at::<B256>(chain, params),
         _ => return None,
     })
 }
@@ -166,13 +172,16 @@ fn count<I: DeserializeOwned + Into<BlockId>>(
     json(&chain.block(at.into()).ok().map(|block| U64::from(of(block))))
 }
 
-fn placed<I: DeserializeOwned + Into<BlockId>>(chain: &Chain, params: Params<'_>) -> RpcResult {
+fn transaction_at<I: DeserializeOwned + Into<BlockId>>(
+    chain: &Chain,
+    params: Params<'_>,
+) -> RpcResult {
     let (at, place): (I, U64) = read(params, 2, 2)?;
     let place = usize::try_from(place.to::<u64>()).unwrap_or(usize::MAX);
     json(&chain.block(at.into()).ok().and_then(|block| block.transaction(place)))
 }
 
-fn absent(method: &str) -> RpcError {
+fn method_missing(method: &str) -> RpcError {
     let name: String = method.chars().take(60).collect();
     let instead = match method {
         "eth_subscribe" | "eth_unsubscribe" => {
@@ -189,20 +198,24 @@ fn absent(method: &str) -> RpcError {
     RpcError::new(METHOD, format!("the method {name} does not exist here{instead}"))
 }
 
-/// The transaction that a method sends.
+/// Returns the transaction that a method sends.
 pub(crate) fn transaction(method: &str, params: Params<'_>) -> Option<Bytes> {
     let sends = method == "eth_sendRawTransaction";
-    // silent-ok: what is wrong with the parameters is said where all are read.
+    // silent-ok: wrong parameters are reported where all parameters are read.
     sends.then(|| read(params, 1, 1).ok()).flatten().map(|(raw,): (Bytes,)| raw)
 }
 
-/// What a method does to the chain, if it does something to it.
-fn act(node: &Node, method: &str, params: Params<'_>) -> Option<Result<ChainOperation, RpcError>> {
+/// Returns the operation of a method, if it changes the chain.
+fn operation_of(
+    node: &Node,
+    method: &str,
+    params: Params<'_>,
+) -> Option<Result<ChainOperation, RpcError>> {
     let time = node.time();
     Some(match method {
         "eth_sendRawTransaction" => {
             read(params, 1, 1).and_then(|(raw,): (Bytes,)| {
-                // What cannot be decoded is refused where it is run.
+                // An undecodable transaction is refused where it is run.
                 if let Ok(pending) = PendingTransaction::new(raw.clone()) {
                     node.chain()?.require_deployed(pending.tx.to())?;
                 }
@@ -226,13 +239,13 @@ fn act(node: &Node, method: &str, params: Params<'_>) -> Option<Result<ChainOper
 
 fn perform(node: &mut Node, act: ChainOperation) -> RpcResult {
     match node.act(act) {
-        // Clients ask whether there was one.
+        // Clients check whether there was such a snapshot.
         Err(ChainRefusal::NoSnapshot(_)) => json(&false),
-        done => told(done?),
+        done => outcome_json(done?),
     }
 }
 
-fn told(outcome: OperationOutcome) -> RpcResult {
+fn outcome_json(outcome: OperationOutcome) -> RpcResult {
     match outcome {
         OperationOutcome::Mined(hash) => json(&hash),
         OperationOutcome::Empty => json(&"0x0"),
@@ -248,8 +261,8 @@ fn account(chain: &Chain, params: Params<'_>) -> Result<(Address, AccountInfo), 
     Ok((address, chain.account(address)))
 }
 
-/// A call that is only tried, and the changes under which it is.
-fn request(chain: &Chain, params: Params<'_>) -> Result<(TransactionRequest, Overlay), RpcError> {
+/// Reads a tentative call and its overrides.
+fn read_call(chain: &Chain, params: Params<'_>) -> Result<(TransactionRequest, Overlay), RpcError> {
     type Wanted =
         (TransactionRequest, Option<BlockId>, Option<StateOverride>, Option<BlockOverrides>);
     let (request, at, state, block): Wanted = read(params, 1, 4)?;
@@ -259,22 +272,25 @@ fn request(chain: &Chain, params: Params<'_>) -> Result<(TransactionRequest, Ove
     Ok((request, overlay))
 }
 
-fn mined<'a>(chain: &'a Chain, params: Params<'_>) -> Result<Option<(&'a Block, usize)>, RpcError> {
+fn find_transaction<'a>(
+    chain: &'a Chain,
+    params: Params<'_>,
+) -> Result<Option<(&'a Block, usize)>, RpcError> {
     let (hash,): (B256,) = read(params, 1, 1)?;
     Ok(chain.block_of(hash))
 }
 
-/// A block that is not there is `null`.
+/// Answers a request for a block. A missing block gives `null`.
 fn block<I: DeserializeOwned + Into<BlockId>>(chain: &Chain, params: Params<'_>) -> RpcResult {
     let (at, full): (I, Option<bool>) = read(params, 1, 2)?;
     let kind = full.unwrap_or(false).into();
     json(&chain.block(at.into()).ok().map(|block| block.view(kind)))
 }
 
-/// A value as an answer.
+/// Serialises a value as a result.
 ///
 /// # Errors
-/// It cannot be written as JSON.
+/// Fails if it cannot be written as JSON.
 pub(crate) fn json<T: Serialize>(value: &T) -> RpcResult {
     to_raw_value(value).map_err(|error| RpcError::new(INTERNAL, error.to_string()))
 }

@@ -1,10 +1,8 @@
-//! The JSON-RPC server: one request or a batch in each HTTP request, or in each message of a
-//! WebSocket.
+//! The JSON-RPC server: one request or a batch in each HTTP request or WebSocket message.
 //!
-//! Requests are answered one after another, off the async threads; a transaction
-//! that comes alone waits in the pool for its block. A client that goes away does
-//! not stop what it asked for. Nothing here may know what a
-//! method means.
+//! Requests are answered one after another, off the async threads. A single transaction waits in
+//! the pool for its block. A client that goes away does not stop its request. Nothing here may
+//! know the meaning of a method.
 
 mod error;
 mod fees;
@@ -38,27 +36,27 @@ use subscriptions::SubscriptionSet;
 /// The largest HTTP request, in bytes.
 pub(crate) const REQUEST_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// Characters of a method that diagnostics show.
+/// The most characters of a method in diagnostics.
 const METHOD_CHARS: usize = 64;
 
 /// The largest number of requests in a batch.
 const BATCH_MAX: usize = 1_000;
 
-/// What requests are for.
+/// The state of the request handlers.
 #[derive(Clone)]
 pub(crate) struct RpcState {
     /// The chain.
     pub(crate) node: Arc<Mutex<Node>>,
-    /// Those who wait for a block.
+    /// The queue of transactions.
     pub(crate) pool: TransactionPool,
     /// Closed when the chain stops.
     stopped: watch::Receiver<()>,
-    /// Room for more WebSockets.
+    /// The permits for WebSockets.
     sockets: Arc<Semaphore>,
 }
 
 impl RpcState {
-    /// Of a chain, until `stopped` is closed.
+    /// Creates the state for a chain, until `stopped` is closed.
     pub(crate) fn new(
         node: Arc<Mutex<Node>>,
         pool: TransactionPool,
@@ -68,7 +66,7 @@ impl RpcState {
     }
 }
 
-/// Serves until `stopped` is closed, then lets open requests end.
+/// Serves until `stopped` is closed, then lets open requests finish.
 pub(crate) async fn serve(
     listener: TcpListener,
     served: RpcState,
@@ -81,15 +79,15 @@ pub(crate) async fn serve(
     let closed = async move { while stopped.changed().await.is_ok() {} };
     // silent-ok: axum's server never ends with an error by itself.
     let listener = listener.tap_io(|connection| {
-        // Nothing that is ready waits for the receipt of what went before.
-        // silent-ok: without it answers are as right, and slower.
+        // Send answers at once, without waiting for acknowledgements.
+        // silent-ok: without it answers are only slower.
         connection.set_nodelay(true).ok();
     });
     let _ended = axum::serve(listener, app).with_graceful_shutdown(closed).await;
 }
 
 async fn receive(State(served): State<RpcState>, headers: HeaderMap, body: Bytes) -> Response {
-    // A page in a browser can send other types to us without asking.
+    // A browser page can send other content types without permission.
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     if !kind.is_some_and(|kind| kind.starts_with("application/json")) {
         let sentence = "JSON-RPC needs the content type application/json\n";
@@ -103,14 +101,14 @@ async fn receive(State(served): State<RpcState>, headers: HeaderMap, body: Bytes
 }
 
 impl RpcState {
-    /// Answers a body; `subscriptions` are those of a WebSocket, and come back. `None` when it
-    /// failed, which has no answer.
+    /// Answers a body. `subscriptions` are those of a WebSocket, and are returned. Returns `None`
+    /// if it failed, which has no answer.
     async fn answer(
         &self,
         body: Bytes,
         mut subscriptions: Option<SubscriptionSet>,
     ) -> Option<(Option<String>, Option<SubscriptionSet>)> {
-        if let Some((id, pending)) = sent(&body) {
+        if let Some((id, pending)) = sent_transaction(&body) {
             let mined = self.pool.send(pending).await?.map_err(RpcError::from);
             return Some((reply(&id, mined.and_then(|hash| methods::json(&hash))), subscriptions));
         }
@@ -119,26 +117,26 @@ impl RpcState {
             let json = answer(&mut node, &body, subscriptions.as_mut());
             (json, subscriptions)
         });
-        // silent-ok: a request that panicked has no answer but the status.
+        // silent-ok: a request that panicked is answered by the status alone.
         answering.await.ok()
     }
 }
 
-/// The transaction that a request sends, and the request's id. Whatever is wrong
-/// with another request is said where all are answered.
-fn sent(body: &[u8]) -> Option<(Box<RawValue>, PendingTransaction)> {
-    // silent-ok: it is read once more there, and so below.
+/// Returns the transaction that a request sends, and the request's id. Defects of other requests
+/// are reported where all are answered.
+fn sent_transaction(body: &[u8]) -> Option<(Box<RawValue>, PendingTransaction)> {
+    // silent-ok: invalid requests are parsed again and reported there.
     let request: RpcRequest<'_> = serde_json::from_slice(body).ok()?;
     let id = request.id.filter(|id| request.jsonrpc == "2.0" && is_id(id))?;
     let raw = methods::transaction(&request.method, request.params)?;
     Some((id.to_owned(), PendingTransaction::new(raw).ok()?))
 }
 
-/// One request as it came.
+/// A request as received.
 #[derive(Deserialize)]
 struct RpcRequest<'a> {
     jsonrpc: String,
-    /// Absent in a notification, which nobody answers.
+    /// Absent in a notification, which gets no response.
     #[serde(borrow, default, deserialize_with = "present")]
     id: Option<&'a RawValue>,
     method: String,
@@ -146,12 +144,12 @@ struct RpcRequest<'a> {
     params: Option<&'a RawValue>,
 }
 
-/// An id of `null` is an id.
+/// Distinguishes an id of `null` from a missing one.
 fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<&'de RawValue>, D::Error> {
     Deserialize::deserialize(from).map(Some)
 }
 
-/// One answer.
+/// A response.
 #[derive(Serialize)]
 struct RpcResponse<'a> {
     jsonrpc: &'static str,
@@ -167,7 +165,7 @@ enum RpcOutcome {
     Error(RpcError),
 }
 
-/// The answer to a body; `None` when it holds notifications alone.
+/// Answers a body. Returns `None` if it contains only notifications.
 fn answer(
     node: &mut Node,
     body: &[u8],
@@ -177,11 +175,11 @@ fn answer(
         return reply(RawValue::NULL, Err(RpcError::new(error::PARSE, "the body is not JSON")));
     };
     if !whole.get().starts_with('[') {
-        return one(node, whole, subscriptions);
+        return answer_one(node, whole, subscriptions);
     }
     match serde_json::from_str::<Vec<&RawValue>>(whole.get()) {
         Ok(batch) if (1..=BATCH_MAX).contains(&batch.len()) => {
-            let answer = |request| one(node, request, subscriptions.as_deref_mut());
+            let answer = |request| answer_one(node, request, subscriptions.as_deref_mut());
             let replies: Vec<String> = batch.into_iter().filter_map(answer).collect();
             (!replies.is_empty()).then(|| format!("[{}]", replies.join(",")))
         }
@@ -192,7 +190,7 @@ fn answer(
     }
 }
 
-fn one(
+fn answer_one(
     node: &mut Node,
     request: &RawValue,
     subscriptions: Option<&mut SubscriptionSet>,
@@ -203,7 +201,8 @@ fn one(
         Ok(_) => return invalid("it is not JSON-RPC 2.0"),
         Err(error) => return invalid(&error.to_string()),
     };
-    let (named, params) = (request.method.as_str(), request.params);
+    let named = request.method.as_str();
+    let params = request.params;
     let outcome = match subscriptions.and_then(|set| set.call(node, named, params)) {
         Some(outcome) => outcome,
         None => methods::call(node, named, params),
@@ -213,13 +212,13 @@ fn one(
     reply(request.id?, outcome)
 }
 
-/// Strings, numbers and `null` are ids.
+/// Returns true for strings, numbers and `null`.
 fn is_id(id: &RawValue) -> bool {
     !id.get().starts_with(['{', '[', 't', 'f'])
 }
 
 fn reply(id: &RawValue, outcome: Result<Box<RawValue>, RpcError>) -> Option<String> {
     let outcome = outcome.map_or_else(RpcOutcome::Error, RpcOutcome::Result);
-    // silent-ok: strings, numbers and JSON that was parsed can always be written.
+    // silent-ok: strings, numbers and parsed JSON can always be written.
     serde_json::to_string(&RpcResponse { jsonrpc: "2.0", id, outcome }).ok()
 }

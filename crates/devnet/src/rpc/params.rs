@@ -5,11 +5,11 @@ use serde_json::value::RawValue;
 
 use super::error::{PARAMS, RpcError};
 
-/// Reads between `least` and `most` parameters. Those that are left out are
-/// `null`, so that a type for the tuple says `Option` where that is allowed.
+/// Reads between `least` and `most` parameters. Omitted ones are `null`, so the tuple's type uses
+/// `Option` for them.
 ///
 /// # Errors
-/// There are too few or too many, or one has another form.
+/// Fails if there are too few or too many, or if one has another form.
 pub(crate) fn read<T: DeserializeOwned>(
     params: Option<&RawValue>,
     least: usize,

@@ -1,7 +1,7 @@
-//! A WebSocket: requests as over HTTP, and what its subscriptions find.
+//! A WebSocket: requests as over HTTP, and notifications of its subscriptions.
 //!
-//! A client is told as fast as it reads, and one that does not read is closed with the reason.
-//! Must never be opened by a page in a browser, which could send what it likes from any site.
+//! A client is notified as fast as it reads. A client that does not read is closed with the
+//! reason. A browser page must never open one, since any site could then send requests.
 
 use std::time::Duration;
 
@@ -17,25 +17,25 @@ use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 use super::subscriptions::{BEHIND_MAX, SubscriptionSet, TooSlow};
 use super::{REQUEST_BYTES_MAX, RpcState};
 
-/// The WebSockets at once.
+/// The most WebSockets at once.
 pub(super) const SOCKETS_MAX: usize = 64;
-/// How often one is asked whether it is still there.
+/// The interval between pings.
 const PING: Duration = Duration::from_secs(20);
-/// How long one may say nothing, not even that it is there.
+/// The longest silence of a client, including pongs.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
-/// How long a message may take to be taken.
+/// The timeout of sending a message.
 const SEND_MAX: Duration = Duration::from_secs(10);
 
-/// Why a WebSocket ends, where that can be told: the code of RFC 6455 and the reason.
+/// The close code of RFC 6455 and the reason, if the client can be told.
 type Closing = Option<(u16, String)>;
 
-/// Takes a WebSocket, where there is room for it.
+/// Accepts a WebSocket if there is a free permit.
 pub(super) async fn open(
     State(served): State<RpcState>,
     headers: HeaderMap,
     upgrade: WebSocketUpgrade,
 ) -> Response {
-    // Programs name no origin; browsers always do, and ask nobody before.
+    // Programs send no origin. Browsers always send one, and need no permission to connect.
     if headers.contains_key(header::ORIGIN) {
         let sentence = "a page of a browser may not use this chain: leave the header Origin out\n";
         return (StatusCode::FORBIDDEN, sentence).into_response();
@@ -51,24 +51,24 @@ pub(super) async fn open(
 }
 
 async fn serve(mut socket: WebSocket, served: RpcState, _room: OwnedSemaphorePermit) {
-    let Some((code, reason)) = talk(&mut socket, served).await else { return };
+    let Some((code, reason)) = run_connection(&mut socket, served).await else { return };
     let frame = CloseFrame { code, reason: reason.into() };
-    // silent-ok: a client that does not read does not hear why, either.
+    // silent-ok: a client that does not read does not need the reason either.
     timeout(SEND_MAX, socket.send(Message::Close(Some(frame)))).await.ok();
 }
 
-/// Answers and tells until one of both is gone.
-async fn talk(socket: &mut WebSocket, mut served: RpcState) -> Closing {
+/// Answers requests and sends notifications until either side ends.
+async fn run_connection(socket: &mut WebSocket, mut served: RpcState) -> Closing {
     let mut changes = served.node.lock().await.changes();
     let mut set = SubscriptionSet::default();
     let mut pings = interval(PING);
     pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut heard = Instant::now();
     loop {
-        // Each arm is cancel-safe: a message is taken whole or stays where it is.
+        // Each arm is cancel-safe: a message is received completely or not at all.
         tokio::select! {
             biased;
-            // Nothing is ever sent there: it is closed when the chain stops.
+            // Nothing is ever sent on this channel. It closes when the chain stops.
             _ = served.stopped.changed() => {
                 return Some((close_code::AWAY, "the chain stops".to_owned()));
             }
@@ -89,9 +89,9 @@ async fn talk(socket: &mut WebSocket, mut served: RpcState) -> Closing {
                 }
             }
             changed = changes.changed() => {
-                // silent-ok: the node is kept by whoever serves; without it all ends.
+                // silent-ok: the server owns the node, and without it everything ends.
                 changed.ok()?;
-                if let Err(closing) = tell(socket, &served, &mut set).await {
+                if let Err(closing) = notify(socket, &served, &mut set).await {
                     return closing;
                 }
             }
@@ -105,8 +105,8 @@ async fn talk(socket: &mut WebSocket, mut served: RpcState) -> Closing {
     }
 }
 
-/// Tells all that there is to tell, a few blocks at a time.
-async fn tell(
+/// Sends all pending notifications, a few blocks at a time.
+async fn notify(
     socket: &mut WebSocket,
     served: &RpcState,
     set: &mut SubscriptionSet,
@@ -114,9 +114,9 @@ async fn tell(
     loop {
         let found = {
             let node = served.node.lock().await;
-            // Of a chain that is broken nothing is shown.
+            // A broken chain shows nothing.
             let Ok(chain) = node.chain() else { return Ok(()) };
-            set.news(chain)
+            set.next_notifications(chain)
         };
         let (news, has_more) = found.map_err(|TooSlow| {
             let why = format!("more than {BEHIND_MAX} blocks behind: it reads too slowly");
@@ -133,8 +133,8 @@ async fn tell(
     }
 }
 
-/// Sends a message; `None` when it was not taken in time or nobody is there.
+/// Sends a message. Returns `None` if it timed out or the client is gone.
 async fn send(socket: &mut WebSocket, message: Message) -> Option<()> {
-    // silent-ok: whoever does not read is closed by the caller, and one that is gone has ended.
+    // silent-ok: the caller closes a client that does not read. One that is gone has ended.
     timeout(SEND_MAX, socket.send(message)).await.ok()?.ok()
 }

@@ -1,8 +1,8 @@
-//! What the clients of a WebSocket wait for, and what there is to tell them.
+//! The subscriptions of a WebSocket, and their notifications.
 //!
-//! Nothing is queued for anybody: each connection remembers up to which block it was told, and
-//! takes the next ones from the chain as fast as it reads. Must never keep more subscriptions than so
-//! many, nor take more blocks at a time.
+//! Nothing is queued: each connection remembers its last notified block, and takes the next ones
+//! from the chain as fast as it reads. The number of subscriptions, and of blocks taken at a
+//! time, must stay bounded.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -17,49 +17,49 @@ use super::params::read;
 use crate::chain::{Block, Chain};
 use crate::node::Node;
 
-/// The subscriptions of one connection.
+/// The most subscriptions of one connection.
 pub(super) const SUBSCRIPTIONS_MAX: usize = 64;
-/// The blocks that are told at a time.
+/// The most blocks notified at a time.
 const BLOCKS_MAX: u64 = 16;
-/// How many blocks a connection may be behind.
+/// The most blocks that a connection may be behind.
 pub(super) const BEHIND_MAX: u64 = 1_024;
-/// The blocks whose hashes a connection remembers, to see which were taken back.
+/// The most block hashes that a connection remembers to detect reverts.
 const REMEMBERED_MAX: usize = 256;
 
-/// What a subscription is told of.
+/// The subject of a subscription.
 #[derive(Debug, Clone)]
 enum SubscriptionSubject {
     /// The header of each new block.
     Heads,
-    /// What contracts log.
+    /// The logs of contracts.
     Logs(Box<Filter>),
-    /// Transactions, which are in a block as soon as they are sent; whole or by hash.
+    /// Transactions, which are in a block as soon as they are sent, complete or by hash.
     Transactions { whole: bool },
 }
 
 #[derive(Debug)]
 struct Subscription {
     subject: SubscriptionSubject,
-    /// The first block that it is told of.
+    /// The first block to notify.
     since: u64,
 }
 
-/// The subscriptions of a connection, and up to where all of them were told.
+/// The subscriptions of a connection, and their common position.
 #[derive(Debug, Default)]
 pub(super) struct SubscriptionSet {
     subscriptions: BTreeMap<u64, Subscription>,
     last: u64,
-    /// The first block that nobody was told of.
+    /// The first block that was not notified yet.
     next: u64,
-    /// The hashes of the blocks before that one, the latest last.
+    /// The hashes of the notified blocks, latest last.
     told: VecDeque<B256>,
 }
 
-/// It reads so slowly that it is too many blocks behind.
+/// The connection is too many blocks behind.
 #[derive(Debug)]
 pub(super) struct TooSlow;
 
-/// What a subscription is named by.
+/// The name of a subscription's subject.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 enum SubscriptionName {
@@ -68,7 +68,7 @@ enum SubscriptionName {
     NewPendingTransactions,
 }
 
-/// What a client is told without asking.
+/// A notification.
 #[derive(Serialize)]
 struct Notification<'a> {
     jsonrpc: &'static str,
@@ -83,7 +83,7 @@ struct NotificationParams<'a> {
 }
 
 impl SubscriptionSet {
-    /// Answers a request that is about subscriptions, if it is.
+    /// Answers a request about subscriptions, or returns `None` if it is about something else.
     pub(super) fn call(
         &mut self,
         node: &mut Node,
@@ -103,7 +103,7 @@ impl SubscriptionSet {
     }
 
     fn subscribe(&mut self, chain: &Chain, params: Params<'_>) -> RpcResult {
-        let subject = subject(params)?;
+        let subject = read_subject(params)?;
         if self.subscriptions.len() >= SUBSCRIPTIONS_MAX {
             let why = format!("a connection has at most {SUBSCRIPTIONS_MAX} subscriptions");
             return Err(RpcError::new(-32005, why));
@@ -118,13 +118,15 @@ impl SubscriptionSet {
         json(&U64::from(self.last))
     }
 
-    /// What there is to tell of the next blocks, and whether there are more. In the order of
-    /// blocks; blocks that were taken back are told of no more, and those that came in their
-    /// place are.
+    /// Returns the notifications of the next blocks, in order, and whether there are more.
+    /// Reverted blocks are skipped, and their replacements are notified.
     ///
     /// # Errors
-    /// It is too far behind.
-    pub(super) fn news(&mut self, chain: &Chain) -> Result<(Vec<String>, bool), TooSlow> {
+    /// Fails if the connection is too far behind.
+    pub(super) fn next_notifications(
+        &mut self,
+        chain: &Chain,
+    ) -> Result<(Vec<String>, bool), TooSlow> {
         let height = chain.height();
         self.rewind(chain);
         if self.subscriptions.is_empty() || self.next > height {
@@ -136,9 +138,9 @@ impl SubscriptionSet {
         let last = height.min(self.next.saturating_add(BLOCKS_MAX - 1));
         let mut news = Vec::new();
         for number in self.next..=last {
-            // A block up to the height is there.
+            // Every block up to the height exists.
             let Ok(block) = chain.block(number.into()) else { break };
-            self.tell(block, &mut news);
+            self.add_notifications(block, &mut news);
             self.told.push_back(block.header.hash);
             self.next = number.saturating_add(1);
         }
@@ -147,7 +149,7 @@ impl SubscriptionSet {
         Ok((news, self.next <= height))
     }
 
-    /// Goes back to the latest block that is still as it was told.
+    /// Rewinds to the latest block that is unchanged since it was notified.
     fn rewind(&mut self, chain: &Chain) {
         let is_there = |number: u64, hash: B256| {
             chain.block(number.into()).is_ok_and(|block| block.header.hash == hash)
@@ -162,13 +164,13 @@ impl SubscriptionSet {
         self.subscriptions.values_mut().for_each(|it| it.since = it.since.min(next));
     }
 
-    fn tell(&self, block: &Block, news: &mut Vec<String>) {
+    fn add_notifications(&self, block: &Block, news: &mut Vec<String>) {
         let due = self.subscriptions.iter().filter(|(_, it)| it.since <= block.header.number);
         for (id, subscription) in due {
-            for result in subscription.subject.found(block) {
+            for result in subscription.subject.match_block(block) {
                 let params = NotificationParams { subscription: U64::from(*id), result: &result };
                 let method = "eth_subscription";
-                // silent-ok: numbers and JSON that was written already can always be written.
+                // silent-ok: numbers and serialised JSON can always be written.
                 let told = serde_json::to_string(&Notification { jsonrpc: "2.0", method, params });
                 news.extend(told.ok());
             }
@@ -177,8 +179,8 @@ impl SubscriptionSet {
 }
 
 impl SubscriptionSubject {
-    /// What it finds in a block, as JSON.
-    fn found(&self, block: &Block) -> Vec<Box<RawValue>> {
+    /// Returns the findings in a block, as JSON.
+    fn match_block(&self, block: &Block) -> Vec<Box<RawValue>> {
         let found: Vec<RpcResult> = match self {
             Self::Heads => vec![json(&block.header)],
             Self::Logs(filter) => {
@@ -191,20 +193,20 @@ impl SubscriptionSubject {
                 (0..block.size()).map(|at| json(&block.transaction(at))).collect()
             }
         };
-        // silent-ok: what the chain made itself can be written.
+        // silent-ok: values that the chain built can be written.
         found.into_iter().filter_map(Result::ok).collect()
     }
 }
 
-/// What a client subscribes to, as it names it.
-fn subject(params: Params<'_>) -> Result<SubscriptionSubject, RpcError> {
+/// Reads the subject of a subscription.
+fn read_subject(params: Params<'_>) -> Result<SubscriptionSubject, RpcError> {
     let (name, more): (SubscriptionName, Option<Box<RawValue>>) = read(params, 1, 2)?;
     let wrong = |error: serde_json::Error| RpcError::new(PARAMS, error.to_string());
     Ok(match (name, more) {
         (SubscriptionName::NewHeads, _) => SubscriptionSubject::Heads,
         (SubscriptionName::Logs, more) => {
             let filter = more.map(|it| serde_json::from_str::<Filter>(it.get())).transpose();
-            // It is told of new blocks, whichever it names.
+            // Only new blocks are notified, whatever range the filter names.
             let Filter { address, topics, .. } = filter.map_err(wrong)?.unwrap_or_default();
             SubscriptionSubject::Logs(Box::new(Filter { address, topics, ..Filter::new() }))
         }

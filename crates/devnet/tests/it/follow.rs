@@ -1,4 +1,4 @@
-//! Filters, snapshots, and what is in a block.
+//! Tests of filters, snapshots, and the content of blocks.
 
 use alloy_primitives::{U64, U256};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::support::{NOW, World, account};
 
-/// Funds somebody, in one block with one transfer; the hash of the transaction.
+/// Funds an account, in one block with one transfer. Returns the hash of the transaction.
 async fn fund(world: &World) -> Value {
     json!(world.devnet.fund(account(9).address(), MicroUsdc::new(5), U256::ZERO).await.unwrap())
 }

@@ -1,4 +1,4 @@
-//! The log: what was answered is there after every crash, and damage is found.
+//! Tests of the log: answered operations survive every crash, and damage is detected.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Token, World, account};
 
-/// A life with an act of every kind; gives the last block.
+/// Performs an operation of every kind. Returns the last block.
 async fn live(world: &World) -> Value {
     let ada = world.funded(1).await;
     let pay = |value| Token::transferCall { to: account(2).address(), value: U256::from(value) };
@@ -64,7 +64,7 @@ async fn a_crash_in_the_middle_of_a_line_costs_that_line_alone() {
     let ends: Vec<usize> =
         whole.iter().enumerate().filter(|(_, b)| **b == b'\n').map(|(at, _)| at + 1).collect();
     assert_eq!(ends.len(), 6);
-    // In the middle of the first line, of some others, and without the last end of line.
+    // In the middle of the first line, of some others, and without the last line break.
     for (lines, cut) in [(0, 9), (1, ends[0] + 1), (4, ends[3] + 70), (5, ends[5] - 1)] {
         fs::write(log(folder.path()), &whole[..cut]).unwrap();
         let world = open(folder.path()).await.unwrap();
@@ -72,7 +72,7 @@ async fn a_crash_in_the_middle_of_a_line_costs_that_line_alone() {
         let expected = lines.max(1);
         assert_eq!(kept.iter().filter(|b| **b == b'\n').count(), expected, "cut at {cut}");
         assert_eq!(kept, whole[..ends[expected - 1]]);
-        // What comes next is appended where the torn line was.
+        // The next line is appended in place of the unterminated one.
         world.ask("evm_mine", json!([])).await.unwrap();
         let end = latest(&world).await;
         world.devnet.stop().await;
@@ -80,7 +80,7 @@ async fn a_crash_in_the_middle_of_a_line_costs_that_line_alone() {
         assert_eq!(latest(&world).await, end, "cut at {cut}");
         world.devnet.stop().await;
     }
-    // The power went, and the file has room that nothing was written to.
+    // The power failed, and the file has allocated space without data.
     let mut zeros = whole[..ends[4]].to_vec();
     zeros.extend([0; 100]);
     fs::write(log(folder.path()), zeros).unwrap();
@@ -149,7 +149,7 @@ async fn a_chain_of_another_token_says_so() {
     let digest = keccak256("another token");
     let error = open_with(&format!(r#","token":"{digest}""#)).await.map(drop).unwrap_err();
     assert!(error.to_string().contains("with another token"), "{error}");
-    // One that does not say it may have ours, until an act shows that it has not.
+    // A log without a token digest may have ours, until an operation shows otherwise.
     open_with("").await.unwrap().devnet.stop().await;
 }
 
@@ -187,7 +187,7 @@ async fn what_is_answered_was_on_disk_before() {
     }
 }
 
-/// What a random life does.
+/// An operation of a random history.
 #[derive(Debug, Clone)]
 enum Deed {
     Fund(u8, u64, u64),
@@ -207,19 +207,21 @@ fn deed() -> impl Strategy<Value = Deed> {
     ]
 }
 
-/// A chain in a folder that has lived through the deeds; gives its last block.
+/// Runs the operations on a chain in a folder. Returns the last block.
 async fn lived(folder: &Path, deeds: &[Deed]) -> Value {
     let world = open(folder).await.unwrap();
     let ada = world.funded(9).await;
     for deed in deeds {
-        // Refusals are part of a life: nothing is funded with nothing.
+        // Refusals are part of a history: funding with nothing is refused.
         match deed {
             Deed::Fund(who, usdc, wei) => {
-                let (usdc, wei) = (MicroUsdc::new(*usdc), U256::from(*wei));
+                let usdc = MicroUsdc::new(*usdc);
+                let wei = U256::from(*wei);
                 world.devnet.fund(account(*who).address(), usdc, wei).await.ok();
             }
             Deed::Pay(whom, value) => {
-                let (to, value) = (account(*whom).address(), U256::from(*value));
+                let to = account(*whom).address();
+                let value = U256::from(*value);
                 world.token(&ada, Token::transferCall { to, value }).await;
             }
             Deed::Mine => drop(world.ask("evm_mine", json!([])).await),

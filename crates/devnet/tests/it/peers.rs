@@ -1,5 +1,5 @@
-//! The dev chain beside programs of others: Anvil gives the same answers, and
-//! `cast` and viem find nothing missing.
+//! Compares the dev chain with other programs: Anvil gives the same answers, and `cast` and viem
+//! find nothing missing.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -17,12 +17,12 @@ use serde_json::{Value, json};
 use crate::programs::{Anvil, command, native, peers, run};
 use crate::support::{Token, World, post, sign};
 
-/// A key that everybody knows.
+/// A public key pair's private key.
 const KEY: &str = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80";
 const PAYEE: Address = address!("0x70997970C51812dc3A010C7d01b50e0d17dc79C8");
 const ETHER: u64 = 1_000_000_000_000_000_000;
 
-/// What two chains need not agree upon: hashes of blocks, times, fees, words.
+/// Fields in which two chains may differ: block hashes, times, fees, words.
 const IGNORED: [&str; 13] = [
     "baseFeePerGas",
     "blobGasPrice",
@@ -50,7 +50,7 @@ async fn ask(at: SocketAddr, method: &str, params: &Value) -> Value {
     serde_json::from_str(&body).unwrap()
 }
 
-/// Where two values differ, but for what is ignored, at any depth.
+/// Returns the paths where two values differ, at any depth, except for ignored fields.
 fn differences(at: &str, ours: &Value, theirs: &Value) -> Vec<String> {
     match (ours, theirs) {
         (Value::Object(a), Value::Object(b)) => {
@@ -61,7 +61,8 @@ fn differences(at: &str, ours: &Value, theirs: &Value) -> Vec<String> {
             let deeper = names.into_iter().flat_map(|name| {
                 let field = |of: &serde_json::Map<String, Value>| of.get(name).cloned();
                 let absent = || json!("(absent)");
-                let (a, b) = (field(a).unwrap_or_else(absent), field(b).unwrap_or_else(absent));
+                let a = field(a).unwrap_or_else(absent);
+                let b = field(b).unwrap_or_else(absent);
                 differences(&format!("{at}.{name}"), &a, &b)
             });
             deeper.collect()
@@ -85,7 +86,7 @@ fn quantity(text: &str) -> u64 {
     u64::from_str_radix(text.trim_start_matches("0x"), 16).unwrap()
 }
 
-/// Transactions of every kind, good and bad, with the nonces from 0.
+/// Returns transactions of every kind, valid and invalid, with the nonces from 0.
 fn transactions(signer: &PrivateKeySigner) -> Vec<Bytes> {
     let token = signer.address().create(0);
     let code = token_code().parse().unwrap();
@@ -102,14 +103,16 @@ fn transactions(signer: &PrivateKeySigner) -> Vec<Bytes> {
         (TxKind::Call(token), pay(10).into()),
         (TxKind::Call(token), pay(5_000).into()),
         (TxKind::Call(PAYEE), Bytes::from_static(b"a note")),
-        // A constructor that reverts, after it logged.
+        // A constructor that reverts after logging.
         (TxKind::Create, Bytes::from_static(&[0x5f, 0x5f, 0xa0, 0x5f, 0x5f, 0xfd])),
     ];
     let mut raws: Vec<Bytes> = (0..)
         .zip(calls)
         .map(|(nonce, (to, input))| sign(signer, TxEip1559 { nonce, to, input, ..base.clone() }))
         .collect();
-    let (gas_price, to, value) = (20_000_000_000, TxKind::Call(PAYEE), U256::from(12_345));
+    let gas_price = 20_000_000_000;
+    let to = TxKind::Call(PAYEE);
+    let value = U256::from(12_345);
     raws.push(sign(
         signer,
         TxLegacy {
@@ -157,8 +160,8 @@ fn pay(value: u64) -> Vec<u8> {
     Token::transferCall { to: PAYEE, value: U256::from(value) }.abi_encode()
 }
 
-/// What both are asked once the transactions are mined. `HASH` stands for the
-/// hash of block 4, which each has of its own.
+/// The requests to both chains once the transactions are mined. `HASH` stands for the hash of
+/// block 4, which differs.
 fn requests(from: Address, hashes: &[Value]) -> Vec<(&'static str, Value)> {
     let token = from.create(0);
     let transfer = Token::Transfer::SIGNATURE_HASH;
@@ -223,8 +226,8 @@ fn requests(from: Address, hashes: &[Value]) -> Vec<(&'static str, Value)> {
     list
 }
 
-/// What both are asked about what is in a block, and about what is not there. The ids of filters
-/// are each node's own.
+/// The requests about the content of blocks, and about missing blocks. Filter ids differ between
+/// nodes.
 fn of_contents() -> Vec<(&'static str, Value)> {
     vec![
         ("eth_syncing", json!([])),
@@ -243,7 +246,7 @@ fn of_contents() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// What both are asked about each block and transaction, and then about time.
+/// The requests about each block and transaction, and then about time.
 fn of_blocks(hashes: &[Value]) -> Vec<(&'static str, Value)> {
     let mut list = Vec::new();
     for number in 2..=9 {
@@ -264,8 +267,8 @@ fn of_blocks(hashes: &[Value]) -> Vec<(&'static str, Value)> {
     list
 }
 
-/// Waits until a transaction is in a block: Anvil answers before it has mined,
-/// and would put the next one in the same block.
+/// Waits until a transaction is in a block: Anvil answers before it has mined, and would put the
+/// next one in the same block.
 async fn mined(at: SocketAddr, hash: &Value) {
     for _ in 0..500 {
         let reply = ask(at, "eth_getTransactionReceipt", &json!([hash])).await;
@@ -280,10 +283,12 @@ async fn mined(at: SocketAddr, hash: &Value) {
 #[tokio::test]
 #[ignore = "needs npm packages: ./test --peers"]
 async fn anvil_gives_the_same_answers() {
-    let (world, anvil) = (World::new().await, Anvil::start());
-    let (ours, theirs) = (world.devnet.addr(), anvil.1);
+    let world = World::new().await;
+    let anvil = Anvil::start();
+    let ours = world.devnet.addr();
+    let theirs = anvil.1;
     let signer: PrivateKeySigner = KEY.parse().unwrap();
-    // Anvil's only account has so much from the beginning; its first block is empty.
+    // Anvil's only account starts with this balance. Its first block is empty.
     let wei = U256::from(ETHER) * U256::from(10_000);
     world.devnet.fund(signer.address(), MicroUsdc::ZERO, wei).await.unwrap();
     ask(theirs, "evm_mine", &json!([])).await;
@@ -312,8 +317,8 @@ async fn anvil_gives_the_same_answers() {
             let text = params.to_string().replace("\"HASH\"", &hash.to_string());
             serde_json::from_str(&text).unwrap()
         };
-        let (a, b) =
-            (ask(ours, method, &of(&fourth[0])).await, ask(theirs, method, &of(&fourth[1])).await);
+        let a = ask(ours, method, &of(&fourth[0])).await;
+        let b = ask(theirs, method, &of(&fourth[1])).await;
         found.extend(differences(&format!("{method} {params:.200}"), &a, &b));
     }
     println!("{} transactions and {} requests compared", hashes.len(), list.len());
@@ -339,7 +344,8 @@ async fn cast_deploys_calls_and_reads_logs() {
         run(cast).await
     };
     let from: PrivateKeySigner = KEY.parse().unwrap();
-    let (from, payee) = (from.address().to_string(), PAYEE.to_string());
+    let from = from.address().to_string();
+    let payee = PAYEE.to_string();
     assert_eq!(cast(&["chain-id"]).await, "31337");
     assert_eq!(cast(&["balance", &from]).await, ETHER.to_string());
     let code = token_code();

@@ -1,4 +1,4 @@
-//! Programs of others, where `AUTOMATON_TEST_PEERS` says, and how they are run.
+//! Other programs, found in the folder `AUTOMATON_TEST_PEERS`, and how to run them.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -30,7 +30,7 @@ impl Anvil {
         let mut child = anvil.stdout(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
         let line = lines.find(|line| line.starts_with("Listening on ")).unwrap();
-        // It prints more later, and ends when nobody reads it.
+        // It prints more later, and ends if nobody reads it.
         std::thread::spawn(move || lines.for_each(drop));
         Self(child, line.trim_start_matches("Listening on ").parse().unwrap())
     }
@@ -43,14 +43,14 @@ impl Drop for Anvil {
     }
 }
 
-/// Runs a program to its end and gives what it printed.
+/// Runs a program to its end and returns its output.
 pub(crate) async fn run(mut program: Command) -> String {
     let told = format!("{program:?}");
     let ended = tokio::task::spawn_blocking(move || program.output());
     let ended = tokio::time::timeout(Duration::from_secs(60), ended).await.unwrap();
     let output = ended.unwrap().unwrap();
-    let (out, err) =
-        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let out = String::from_utf8_lossy(&output.stdout);
+    let err = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{told:.300}\n{out}\n{err}");
     out.trim().to_owned()
 }

@@ -1,4 +1,4 @@
-//! Contracts that programs expect at addresses that are the same on every chain.
+//! Tests of the contracts at addresses that are the same on every chain.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -64,7 +64,7 @@ sol! {
     }
 }
 
-/// What is signed, by EIP-712.
+/// The signed messages, by EIP-712.
 mod typed {
     alloy_sol_types::sol! {
         struct TokenPermissions { address token; uint256 amount; }
@@ -76,7 +76,7 @@ mod typed {
     }
 }
 
-/// The domain that Permit2 has everywhere: a name, and no version.
+/// Returns Permit2's domain: a name, and no version.
 fn domain() -> Eip712Domain {
     alloy_sol_types::eip712_domain! {
         name: "Permit2",
@@ -96,7 +96,7 @@ async fn call<C: SolCall>(world: &World, to: Address, from: Address, call: C) ->
     C::abi_decode_returns(&output).unwrap()
 }
 
-/// The data with which a call would revert.
+/// Returns the data of a call's revert.
 async fn revert<C: SolCall>(world: &World, to: Address, from: Address, call: C) -> Bytes {
     let request = json!({ "from": from, "to": to, "data": Bytes::from(call.abi_encode()) });
     let told = world.ask("eth_call", json!([request, "latest"])).await.unwrap_err();
@@ -141,7 +141,7 @@ async fn the_code_is_there_from_the_first_block() {
         assert_eq!(alloy_primitives::hex::encode(Sha256::digest(code)), sum.trim_end(), "{at}");
         assert_eq!(world.ask("eth_getTransactionCount", json!([at])).await, Ok(json!("0x1")));
     }
-    // Tools look at the hash of this one before they use it.
+    // Tools check the hash of this code before they use it.
     let code = include_str!("../../contracts/Create2Deployer.hex").trim_end();
     assert_eq!(
         keccak256(alloy_primitives::hex::decode(code).unwrap()).to_string(),
@@ -163,7 +163,7 @@ async fn a_contract_is_made_at_an_address_that_its_code_and_salt_say() {
     let made = CREATE2.create2_from_code(salt, creation);
     let code = world.ask("eth_getCode", json!([made, "latest"])).await.unwrap();
     assert_eq!(code, json!("0x33315f5260205ff3"));
-    // The same again fails, and another salt would give its address.
+    // A second deployment fails, and another salt would give its address.
     let request = |input: Vec<u8>| json!([{ "to": CREATE2, "data": Bytes::from(input) }]);
     let told = world.ask("eth_call", request(input)).await.unwrap_err();
     assert_eq!((told.code, told.data.as_deref()), (3, Some("0x")));

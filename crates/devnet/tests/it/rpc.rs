@@ -1,4 +1,4 @@
-//! The methods: what a client sends and what it gets.
+//! Tests of the methods: requests and responses.
 
 use alloy_consensus::{TxEip2930, TxLegacy};
 use alloy_eips::eip2930::{AccessList, AccessListItem};
@@ -201,7 +201,7 @@ async fn an_estimate_is_enough_and_one_gas_less_is_not() {
 
     let plain = json!([{"from": ada.address(), "to": account(8).address(), "value": "0x1"}]);
     assert_eq!(world.ask("eth_estimateGas", plain).await, Ok(json!("0x5208")));
-    // With a price, what cannot be paid is not promised.
+    // With a price, an unaffordable limit is not promised.
     let mut priced = request.clone();
     priced["from"] = json!(account(30).address());
     priced["maxFeePerGas"] = json!("0x77359400");
@@ -211,12 +211,15 @@ async fn an_estimate_is_enough_and_one_gas_less_is_not() {
 #[tokio::test]
 async fn logs_are_found_by_address_topics_range_and_block() {
     let world = World::new().await;
-    let (ada, bob, eve) = (world.funded(1).await, world.funded(2).await, account(3).address());
+    let ada = world.funded(1).await;
+    let bob = world.funded(2).await;
+    let eve = account(3).address();
     for to in [bob.address(), eve] {
         world.token(&ada, Token::transferCall { to, value: U256::ONE }).await;
     }
     let last = world.token(&bob, Token::transferCall { to: eve, value: U256::from(2) }).await;
-    let (first, all) = ("0x0", "latest");
+    let first = "0x0";
+    let all = "latest";
     let transfer = Token::Transfer::SIGNATURE_HASH;
     let word = |address: Address| address.into_word();
     let count = async |filter: Value| -> usize {
@@ -279,7 +282,8 @@ async fn only_the_newest_state_is_told() {
     let ada = world.funded(1).await.address();
     let latest = world.ask("eth_getBlockByNumber", json!(["latest"])).await.unwrap();
     let by_hash = json!({ "blockHash": latest["hash"], "requireCanonical": true });
-    let (number, hash) = (latest["number"].clone(), latest["hash"].clone());
+    let number = latest["number"].clone();
+    let hash = latest["hash"].clone();
     for at in [json!("latest"), json!("pending"), number, hash, by_hash] {
         assert!(world.ask("eth_getBalance", json!([ada, at])).await.is_ok(), "{at}");
     }
@@ -371,7 +375,7 @@ async fn requests_come_alone_in_batches_and_broken() {
     assert_eq!(status, 415);
 }
 
-/// Leaves out the words of an error.
+/// Removes the message of an error.
 fn strip(reply: &mut Value) {
     if let Some(error) = reply.get_mut("error").and_then(Value::as_object_mut) {
         error.remove("message");

@@ -1,4 +1,4 @@
-//! Accounts that get the code of a contract, by EIP-7702.
+//! Tests of accounts with the code of a contract, by EIP-7702.
 
 use alloy_consensus::TxEip7702;
 use alloy_eips::eip7702::{Authorization, SignedAuthorization};
@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::support::{World, account, sign, succeeded};
 
-/// Gives the account the code of a contract, after so many transactions of it.
+/// Authorizes the code of a contract for the account, at this nonce.
 fn authorize(signer: &PrivateKeySigner, code: Address, nonce: u64) -> SignedAuthorization {
     let authorization = Authorization { chain_id: U256::from(CHAIN_ID), address: code, nonce };
     let signature = signer.sign_hash_sync(&authorization.signature_hash()).unwrap();
@@ -63,7 +63,7 @@ async fn an_account_takes_the_code_of_a_contract_and_gives_it_up() {
     let balance: U256 = serde_json::from_value(balance).unwrap();
     let told = world.ask("eth_call", json!([{ "to": ada.address() }])).await.unwrap();
     assert_eq!(told, json!(alloy_primitives::B256::from(balance)));
-    // The account still signs for itself, and its number went on.
+    // The account still signs for itself, and its nonce has advanced.
     let raw = sign(&ada, transaction(1, ada.address(), authorize(&ada, Address::ZERO, 2)));
     world.ask("eth_sendRawTransaction", json!([raw])).await.unwrap();
     assert_eq!(code_of().await, Ok(json!("0x")));
@@ -74,7 +74,7 @@ async fn a_list_that_is_of_no_use_changes_nothing_and_blobs_are_refused() {
     let world = World::new().await;
     let ada = world.funded(1).await;
     let contract = Address::repeat_byte(0xc0);
-    // Of another number than the account's next one.
+    // With a nonce that is not the account's next one.
     let raw = sign(&ada, transaction(0, ada.address(), authorize(&ada, contract, 7)));
     let hash = world.ask("eth_sendRawTransaction", json!([raw])).await.unwrap();
     let receipt = world.ask("eth_getTransactionReceipt", json!([hash])).await.unwrap();

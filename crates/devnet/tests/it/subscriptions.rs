@@ -1,4 +1,4 @@
-//! What a client of a WebSocket is told without asking, and when it is not served any more.
+//! Tests of WebSocket notifications, and of connections that are closed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,10 +20,10 @@ use crate::support::{Token, World, post};
 
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// A client of a WebSocket that nobody here wrote.
+/// A WebSocket client by another library.
 struct Client {
     socket: WebSocketStream<TcpStream>,
-    /// What came without being asked for.
+    /// The notifications received so far.
     told: Vec<Value>,
 }
 
@@ -35,7 +35,7 @@ impl Client {
         Self { socket, told: Vec::new() }
     }
 
-    /// The next message; a close is told with its code and reason.
+    /// Returns the next message. A close is returned with its code and reason.
     async fn next(&mut self) -> Result<Value, (CloseCode, String)> {
         loop {
             match timeout(LIMIT, self.socket.next()).await.unwrap().unwrap().unwrap() {
@@ -64,7 +64,7 @@ impl Client {
         self.ask("eth_subscribe", params).await.unwrap()
     }
 
-    /// The next so many notifications, by subscription.
+    /// Returns the next notifications, with their subscriptions.
     async fn notified(&mut self, count: usize) -> Vec<(Value, Value)> {
         while self.told.len() < count {
             let told = self.next().await.unwrap();
@@ -86,7 +86,8 @@ fn transfer(to: Address) -> Vec<u8> {
 #[tokio::test]
 async fn heads_logs_and_transactions_are_told_in_order() {
     let world = World::new().await;
-    let (ada, friend) = (world.funded(1).await, Address::repeat_byte(9));
+    let ada = world.funded(1).await;
+    let friend = Address::repeat_byte(9);
     let mut client = Client::connect(&world).await;
     let heads = client.subscribe(json!(["newHeads"])).await;
     let topics = json!([Token::Transfer::SIGNATURE_HASH, null, friend.into_word()]);
@@ -96,7 +97,7 @@ async fn heads_logs_and_transactions_are_told_in_order() {
     let whole = client.subscribe(json!(["newPendingTransactions", true])).await;
 
     let raw = world.signed(&ada, TxKind::Call(Devnet::usdc()), transfer(friend)).await;
-    // It is sent over the same connection, as others send theirs.
+    // It is sent over the same connection, as other clients do.
     let hash = client.ask("eth_sendRawTransaction", json!([raw])).await.unwrap();
     let told = client.notified(4).await;
     let receipt = world.ask("eth_getTransactionReceipt", json!([hash])).await.unwrap();
@@ -110,7 +111,7 @@ async fn heads_logs_and_transactions_are_told_in_order() {
     assert_eq!(told[2], (hashes, hash));
     assert_eq!(told[3], (whole, block["transactions"][0].clone()));
 
-    // Of what nobody asked for nobody hears; requests are answered, batches as well.
+    // Without a subscription there are no notifications. Requests and batches are answered.
     assert_eq!(client.ask("eth_unsubscribe", json!([heads])).await, Ok(json!(true)));
     assert_eq!(client.ask("eth_unsubscribe", json!([heads])).await, Ok(json!(false)));
     world.token(&ada, Token::transferCall { to: ada.address(), value: U256::ONE }).await;
@@ -121,7 +122,7 @@ async fn heads_logs_and_transactions_are_told_in_order() {
     let answered = client.next().await.unwrap();
     assert_eq!((&answered[0]["result"], &answered[1]["result"]), (&json!("0x4"), &json!("0x5")));
 
-    // What is taken back is not told; what comes in its place is.
+    // Reverted blocks are not notified. Their replacements are.
     let kept = world.ask("evm_snapshot", json!([])).await.unwrap();
     for _ in 0..3 {
         world.ask("evm_mine", json!([])).await.unwrap();
@@ -163,10 +164,10 @@ async fn what_is_not_to_be_had_is_named() {
     let refused = client.ask("eth_noSuchMethod", json!([])).await.unwrap_err();
     assert_eq!(refused["code"], -32601);
 
-    // Over HTTP there is nobody to tell.
+    // Over HTTP there is no connection to notify.
     let refused = world.ask("eth_subscribe", json!(["newHeads"])).await.unwrap_err();
     assert!(refused.code == -32601 && refused.message.contains("WebSocket"), "{refused:?}");
-    // No page of a browser gets in, and nobody beyond the limit.
+    // A browser page is refused, and so is a connection beyond the limit.
     let upgrade = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
                    Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
     let status = async |more: &str| {
@@ -211,11 +212,11 @@ async fn one_that_does_not_read_is_closed_with_the_reason() {
     };
     assert_eq!(code, CloseCode::Again, "{reason}");
     assert!(reason.contains("1024 blocks behind") || reason.contains("did not read"), "{reason}");
-    // Nobody else waits for it.
+    // Other clients do not wait for it.
     assert_eq!(world.ask("eth_blockNumber", json!([])).await, Ok(json!("0xbb8")));
 }
 
-/// Its clock goes to the next deadline whenever nothing else is to be done.
+/// The paused clock advances to the next deadline when nothing else is ready.
 #[tokio::test(start_paused = true)]
 async fn one_that_answers_no_ping_is_closed() {
     let world = World::open(None, Arc::new(NoFaults)).await.unwrap();

@@ -1,4 +1,4 @@
-//! A chain on a free port, a client for it, and accounts that sign.
+//! A chain on a free port, a client for it, and signing accounts.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -59,7 +59,7 @@ sol! {
     }
 }
 
-/// What is signed, by EIP-712.
+/// The signed messages, by EIP-712.
 pub(crate) mod typed {
     alloy_sol_types::sol! {
         struct TransferWithAuthorization { address from; address to; uint256 value; uint256 validAfter; uint256 validBefore; bytes32 nonce; }
@@ -69,7 +69,7 @@ pub(crate) mod typed {
     }
 }
 
-/// An error as JSON-RPC tells it.
+/// An error of JSON-RPC.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Told {
     pub(crate) code: i64,
@@ -108,7 +108,7 @@ impl World {
         self.clock.set(Timestamp::from_millis(seconds as i64 * 1000));
     }
 
-    /// Asks a method.
+    /// Calls a method.
     pub(crate) async fn ask(&self, method: &str, params: Value) -> Result<Value, Told> {
         let request = json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params});
         let (status, body) = post(self.devnet.addr(), &request.to_string()).await;
@@ -125,7 +125,7 @@ impl World {
         }
     }
 
-    /// A call of the token, decoded.
+    /// Calls the token and decodes the result.
     pub(crate) async fn view<C: SolCall>(&self, call: C) -> C::Return {
         let request = json!({"to": Devnet::usdc(), "data": Bytes::from(call.abi_encode())});
         let output = self.ask("eth_call", json!([request, "latest"])).await.unwrap();
@@ -137,8 +137,7 @@ impl World {
         self.view(Token::balanceOfCall { account: of }).await.to()
     }
 
-    /// Sends a transaction of the account with fees and nonce filled in, and
-    /// gives its hash.
+    /// Sends a transaction of the account with fees and nonce filled in. Returns its hash.
     pub(crate) async fn send(
         &self,
         from: &PrivateKeySigner,
@@ -150,7 +149,7 @@ impl World {
         Ok(serde_json::from_value(hash).unwrap())
     }
 
-    /// The bytes of such a transaction.
+    /// Returns the bytes of such a transaction.
     pub(crate) async fn signed(
         &self,
         from: &PrivateKeySigner,
@@ -173,14 +172,14 @@ impl World {
         sign(from, tx)
     }
 
-    /// Sends a call of the token and tells whether it succeeded.
+    /// Sends a call of the token. Returns the receipt.
     pub(crate) async fn token<C: SolCall>(&self, from: &PrivateKeySigner, call: C) -> Value {
         let to = TxKind::Call(Devnet::usdc());
         let hash = self.send(from, to, call.abi_encode()).await.unwrap();
         self.ask("eth_getTransactionReceipt", json!([hash])).await.unwrap()
     }
 
-    /// Why a call of the token would fail.
+    /// Returns the reason why a call of the token would fail.
     pub(crate) async fn refusal<C: SolCall>(&self, from: Address, call: C) -> String {
         let data = Bytes::from(call.abi_encode());
         let request = json!({"from": from, "to": Devnet::usdc(), "data": data});
@@ -189,7 +188,7 @@ impl World {
         told.message.strip_prefix("execution reverted: ").unwrap().to_owned()
     }
 
-    /// An account with 20 USDC and one ether.
+    /// Creates an account with 20 USDC and one ether.
     pub(crate) async fn funded(&self, seed: u8) -> PrivateKeySigner {
         let signer = account(seed);
         let ether = U256::from(10_u64.pow(18));
@@ -198,7 +197,7 @@ impl World {
     }
 }
 
-/// Whether a receipt tells of success.
+/// Returns true if a receipt shows success.
 pub(crate) fn succeeded(receipt: &Value) -> bool {
     match receipt["status"].as_str().unwrap() {
         "0x1" => true,
@@ -222,7 +221,7 @@ where
     TxEnvelope::from(tx.into_signed(signature)).encoded_2718().into()
 }
 
-/// The domain in which the token's messages are signed.
+/// Returns the domain in which the token's messages are signed.
 pub(crate) fn domain() -> Eip712Domain {
     alloy_sol_types::eip712_domain! {
         name: "USD Coin",
@@ -232,7 +231,7 @@ pub(crate) fn domain() -> Eip712Domain {
     }
 }
 
-/// Sends a body and gives status and body of the answer.
+/// Sends a body. Returns status and body of the response.
 pub(crate) async fn post(to: SocketAddr, body: &str) -> (u16, String) {
     post_as(to, "application/json", body).await
 }

@@ -1,5 +1,5 @@
-//! Several transactions in one block: in order, without those that are refused, and
-//! the same again after a start.
+//! Tests of several transactions in one block: in order, without refused ones, and reproduced
+//! after a restart.
 
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex};
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Token, World, account, sign, succeeded};
 
-/// Holds up whatever is being stored, until the gate is opened.
+/// A gate that holds up storing until it is opened.
 #[derive(Default)]
 struct Gate {
     is_shut: Mutex<bool>,
@@ -42,7 +42,8 @@ fn pay(from: &PrivateKeySigner, nonce: u64, gas_limit: u64) -> Bytes {
     let transfer = Token::transferCall { to: Address::repeat_byte(9), value: U256::from(1) };
     let gas_price = 2_000_000_000 + u128::from(nonce);
     let to = TxKind::Call(Devnet::usdc());
-    let (value, input) = (U256::ZERO, transfer.abi_encode().into());
+    let value = U256::ZERO;
+    let input = transfer.abi_encode().into();
     let chain_id = Some(CHAIN_ID);
     sign(from, TxLegacy { chain_id, nonce, gas_price, gas_limit, to, value, input })
 }
@@ -55,7 +56,7 @@ async fn block(world: &World, number: &str) -> Value {
     world.ask("eth_getBlockByNumber", json!([number, false])).await.unwrap()
 }
 
-/// Sends all while a block is being stored; gives the answers in that order.
+/// Sends all transactions while a block is being stored. Returns the answers in that order.
 #[expect(clippy::disallowed_methods, reason = "a test awaits what it starts")]
 async fn send(
     world: &Arc<World>,
@@ -84,7 +85,8 @@ async fn what_comes_while_a_block_is_stored_shares_the_next() {
     let folder = tempfile::tempdir().unwrap();
     let gate = Arc::new(Gate::default());
     let world = Arc::new(open(folder.path(), Arc::<Gate>::clone(&gate)).await);
-    let (ada, bob) = (world.funded(1).await, world.funded(2).await);
+    let ada = world.funded(1).await;
+    let bob = world.funded(2).await;
     let before = block(&world, "latest").await;
     let poor = account(3);
     let raws = vec![
@@ -109,7 +111,8 @@ async fn what_comes_while_a_block_is_stored_shares_the_next() {
     );
     assert_eq!(last["transactions"], json!([hashes[3], hashes[2], hashes[1]]), "by their numbers");
 
-    let (mut gas, mut logs) = (0, Vec::new());
+    let mut gas = 0;
+    let mut logs = Vec::new();
     for (at, hash) in last["transactions"].as_array().unwrap().iter().enumerate() {
         let receipt = world.ask("eth_getTransactionReceipt", json!([hash])).await.unwrap();
         assert!(succeeded(&receipt));
@@ -132,7 +135,7 @@ async fn what_comes_while_a_block_is_stored_shares_the_next() {
     assert_eq!(world.balance(Address::repeat_byte(9)).await, 4);
 
     Arc::into_inner(world).unwrap().devnet.stop().await;
-    let mut replay = Replay::of(folder.path()).unwrap();
+    let mut replay = Replay::open(folder.path()).unwrap();
     let steps = std::iter::from_fn(|| replay.step().unwrap().then_some(())).count();
     assert_eq!(steps, 4, "the refused ones are not in the log");
     drop(replay);

@@ -1,4 +1,4 @@
-//! The token: what EIP-20, EIP-2612 and EIP-3009 promise, and what it refuses.
+//! Tests of the token: the promises of EIP-20, EIP-2612 and EIP-3009, and its refusals.
 
 use alloy_primitives::{Address, B256, Bytes, Signature, U256, b256, keccak256};
 use alloy_signer::SignerSync;
@@ -42,7 +42,7 @@ fn s(signature: &Signature) -> B256 {
     signature.s().into()
 }
 
-/// The call with three parts of a signature.
+/// Returns the call with the three parts of a signature.
 fn in_parts(
     m: &typed::TransferWithAuthorization,
     by: &Signature,
@@ -60,7 +60,7 @@ fn in_parts(
     }
 }
 
-/// The call with a signature in one piece.
+/// Returns the call with the signature in one piece.
 fn in_one(
     m: &typed::TransferWithAuthorization,
     signature: Bytes,
@@ -139,8 +139,10 @@ async fn it_says_what_it_is() {
 #[tokio::test]
 async fn it_moves_by_transfer_and_allowance() {
     let world = World::new().await;
-    let (ada, bob) = (world.funded(1).await, world.funded(2).await);
-    let (a, b) = (ada.address(), bob.address());
+    let ada = world.funded(1).await;
+    let bob = world.funded(2).await;
+    let a = ada.address();
+    let b = bob.address();
     let receipt = world.token(&ada, Token::transferCall { to: b, value: U256::from(5) }).await;
     assert!(succeeded(&receipt));
     assert_eq!(topics(&receipt), [Token::Transfer::SIGNATURE_HASH]);
@@ -171,7 +173,8 @@ async fn it_moves_by_transfer_and_allowance() {
 #[tokio::test]
 async fn an_authorization_is_good_once_and_in_both_forms() {
     let world = World::new().await;
-    let (payer, relay) = (world.funded(1).await, world.funded(2).await);
+    let payer = world.funded(1).await;
+    let relay = world.funded(2).await;
     let to = account(3).address();
     for (paid, piece) in [false, true].into_iter().enumerate() {
         let mut message = transfer(payer.address(), to, 5_000_000);
@@ -230,7 +233,8 @@ async fn a_cancelled_authorization_is_void() {
     let world = World::new().await;
     let payer = world.funded(1).await;
     let message = transfer(payer.address(), account(3).address(), 1);
-    let (authorizer, nonce) = (payer.address(), message.nonce);
+    let authorizer = payer.address();
+    let nonce = message.nonce;
     let cancel = signature(&payer, &typed::CancelAuthorization { authorizer, nonce });
     let by_stranger = signature(&account(9), &typed::CancelAuthorization { authorizer, nonce });
     let parts = |by: &Signature| Token::cancelAuthorization_0Call {
@@ -285,7 +289,8 @@ async fn a_wrong_signature_moves_nothing() {
 #[tokio::test]
 async fn only_the_payee_receives() {
     let world = World::new().await;
-    let (payer, payee) = (world.funded(1).await, world.funded(3).await);
+    let payer = world.funded(1).await;
+    let payee = world.funded(3).await;
     let m = transfer(payer.address(), payee.address(), 9);
     let typed::TransferWithAuthorization { from, to, value, validAfter, validBefore, nonce } = m;
     let message =
@@ -320,7 +325,8 @@ async fn only_the_payee_receives() {
 #[tokio::test]
 async fn a_permit_is_good_once_and_until_its_deadline() {
     let world = World::new().await;
-    let (owner, spender) = (world.funded(1).await, world.funded(2).await);
+    let owner = world.funded(1).await;
+    let spender = world.funded(2).await;
     let permit = |nonce, deadline| typed::Permit {
         owner: owner.address(),
         spender: spender.address(),
@@ -339,7 +345,8 @@ async fn a_permit_is_good_once_and_until_its_deadline() {
     let receipt = world.token(&spender, good.clone()).await;
     assert_eq!(topics(&receipt), [Token::Approval::SIGNATURE_HASH]);
     assert_eq!(world.refusal(spender.address(), good).await, "invalid signature");
-    let (owner, spender) = (owner.address(), spender.address());
+    let owner = owner.address();
+    let spender = spender.address();
     assert_eq!(world.view(Token::allowanceCall { owner, spender }).await, U256::from(11));
     assert_eq!(world.view(Token::noncesCall { owner }).await, U256::ONE);
 }

@@ -1,4 +1,4 @@
-//! Calls that are only tried: under changes, in blocks, and for what they touch.
+//! Tests of tentative calls: with overrides, in blocks, and access lists.
 
 use alloy_primitives::{Address, B256, U64, U256, hex};
 use automaton_devnet::Devnet;
@@ -58,7 +58,7 @@ async fn a_call_is_tried_under_other_accounts_and_none_of_it_stays() {
     let kept = json!({ usdc.clone(): { "stateDiff": elsewhere } });
     assert_eq!(supply(kept).await, Ok(word(20_000_000)));
     assert_eq!(supply(json!({ usdc.clone(): { "state": elsewhere } })).await, Ok(word(0)));
-    // A balance alone leaves code and storage as they are.
+    // A changed balance leaves code and storage as they are.
     assert_eq!(supply(json!({ usdc: { "balance": "0x1" } })).await, Ok(word(20_000_000)));
 
     let refused = async |overrides: Value, words: &str| {
@@ -108,10 +108,10 @@ async fn a_list_names_what_a_call_touches() {
     assert_eq!(read["accessList"], json!([{ "address": usdc, "storageKeys": [B256::ZERO] }]));
     assert!(number(&read["gasUsed"]) > 21_000, "{read}");
     assert!(read.get("error").is_none());
-    // A transfer of ether touches nothing that is not free.
+    // A transfer of ether touches only warm accounts.
     let plain = list(json!({ "from": ada, "to": account(2).address(), "value": "0x1" })).await;
     assert_eq!(plain, json!({ "accessList": [], "gasUsed": "0x5208" }));
-    // With the list a call costs what is said, and one that fails has a list too.
+    // With the list a call costs the reported gas, and a failing call has a list too.
     let data = "0xa9059cbb000000000000000000000000000000000000000000000000000000000000000700000000000000000000000000000000000000000000000000000000ffffffff";
     let failing = list(json!({ "from": ada, "to": usdc, "data": data })).await;
     let error = failing["error"].as_str().unwrap();
@@ -163,7 +163,8 @@ async fn blocks_of_calls_are_tried_one_after_the_other() {
 async fn transfers_are_shown_as_logs_where_that_is_wanted() {
     let world = World::new().await;
     let ada = world.funded(1).await.address();
-    let (to, failing) = (account(2).address(), Address::repeat_byte(0xcd));
+    let to = account(2).address();
+    let failing = Address::repeat_byte(0xcd);
     let asked = |trace: bool| {
         json!([{
             "traceTransfers": trace,
@@ -202,7 +203,8 @@ async fn a_simulation_that_cannot_be_is_refused_by_its_number() {
     refused(block(json!({ "number": "0x2" })), -38020).await;
     refused(block(json!({ "time": "0x1" })), -38021).await;
     refused(block(json!({ "number": "0x200" })), -38026).await;
-    let (fee, tip) = ("0x77359400", "0x0");
+    let fee = "0x77359400";
+    let tip = "0x0";
     let paid = json!({ "from": ada, "to": ada, "maxFeePerGas": fee, "maxPriorityFeePerGas": tip });
     let with = |key: &str, value: Value| {
         let mut paid = paid.clone();

@@ -1,4 +1,4 @@
-//! Why there are no vectors.
+//! Reasons for which there are no vectors.
 
 use std::io;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ pub enum EmbeddingError {
     File {
         /// Which one.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         source: io::Error,
     },
     /// The files are of no model that runs here.
@@ -29,7 +29,7 @@ pub enum EmbeddingError {
     Model {
         /// The folder.
         path: PathBuf,
-        /// What does not fit.
+        /// Mismatch.
         source: EmbeddingModelError,
     },
     /// The weights are not those that were agreed.
@@ -38,13 +38,13 @@ pub enum EmbeddingError {
     Hash {
         /// The file.
         path: PathBuf,
-        /// What it hashes to, in hexadecimal digits.
+        /// Actual hash, in hexadecimal digits.
         found: String,
     },
     /// The server did not answer, or refused.
     #[error("the server of the embedding model gave no vectors")]
     Asked {
-        /// Why.
+        /// Cause.
         #[from]
         source: InferenceError,
     },
@@ -54,14 +54,14 @@ pub enum EmbeddingError {
     Answer {
         /// The server.
         url: String,
-        /// What is wrong with it.
+        /// Description of the fault.
         why: String,
     },
-    /// What they cost could not be booked, so that they were not asked for.
+    /// The cost could not be booked, so the server was not asked.
     #[error("vectors are not bought: {why}")]
     #[class(Denied)]
     Unbooked {
-        /// Why.
+        /// Cause.
         why: String,
     },
     /// The work broke down.
@@ -71,7 +71,7 @@ pub enum EmbeddingError {
 }
 
 impl EmbeddingError {
-    /// Whether nothing is charged.
+    /// Returns true if nothing is charged.
     #[must_use]
     pub fn costs_nothing(&self) -> bool {
         match self {
@@ -81,7 +81,7 @@ impl EmbeddingError {
         }
     }
 
-    /// Whether it can be one text's own fault, so that others may have vectors.
+    /// Returns true if a single text may be at fault, so that the others may get vectors.
     #[must_use]
     pub const fn is_of_text(&self) -> bool {
         use InferenceError::{ContentRefused, Status, TooLong};

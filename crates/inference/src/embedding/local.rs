@@ -33,10 +33,10 @@ const TEXT_BYTES_MAX: u64 = 16 << 20;
 /// Digits of the hash that name a model.
 const NAME_DIGITS: usize = 16;
 
-/// How vectors are made of texts here; another way is another model.
+/// Version of the local method; another method counts as another model.
 const METHOD: &[u8] = b"automaton-embedding 2";
 
-/// How a text's vector is made, as the file says.
+/// Pooling of token vectors, as in the model's file.
 #[derive(Debug, Default, Deserialize)]
 struct PoolingConfig {
     #[serde(default)]
@@ -81,7 +81,8 @@ impl LocalEmbedder {
     fn read(&self) -> Result<LoadedModel, EmbeddingError> {
         let misfit = |source| EmbeddingError::Model { path: self.folder.clone(), source };
         let bad = |why: String| misfit(EmbeddingModelError::Config { why });
-        let (config, vocabulary) = (self.text(CONFIG)?, self.text(VOCABULARY)?);
+        let config = self.text(CONFIG)?;
+        let vocabulary = self.text(VOCABULARY)?;
         let pooling = match self.text(POOLING) {
             Err(EmbeddingError::File { source, .. })
                 if source.kind() == io::ErrorKind::NotFound =>

@@ -1,4 +1,4 @@
-//! What texts mean, as vectors: for a memory that finds what shares no word with a question.
+//! Vectors of texts, for a memory that finds items without a common word.
 //!
 //! An [`Embedder`] makes them: a table that goes with the program, a small model on this machine,
 //! or a server. Vectors go with the name of their model. Who asks must be able to do without an
@@ -34,7 +34,7 @@ pub trait Embedder: Send + Sync {
 pub struct Embeddings {
     /// Which model made them; two of one name give the same vectors.
     pub model: String,
-    /// What it reads.
+    /// Source of the vectors.
     pub kind: EmbeddingKind,
     /// One for each text.
     pub vectors: Vec<EmbeddingVector>,
@@ -44,7 +44,8 @@ impl Embeddings {
     /// Those of a server's model, of no text.
     #[must_use]
     pub fn none_of(model: &ModelId) -> Self {
-        let (model, vectors) = (format!("{model} of a server"), Vec::new());
+        let model = format!("{model} of a server");
+        let vectors = Vec::new();
         Self { model, kind: EmbeddingKind::Text, vectors }
     }
 

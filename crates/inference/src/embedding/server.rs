@@ -19,14 +19,14 @@ use crate::lenient::strip_byte_order_mark;
 use crate::provider::BoxFuture;
 use crate::providers::http::{ApiAuth, refusal};
 
-/// How long the vectors of some texts may take: the model may have to be loaded first.
+/// Deadlines for the vectors of some texts. The model may have to be loaded first.
 const DEADLINES: Deadlines =
     Deadlines { idle: Duration::from_secs(60), total: Duration::from_secs(60) };
 
 /// The longest answer that is read, in bytes.
 const ANSWER_BYTES_MAX: u64 = 16 << 20;
 
-/// How much of an error is shown, in bytes.
+/// Bytes of an error that are shown.
 const ERROR_BYTES_MAX: usize = 2_000;
 
 /// Characters of a text that are sent: what the smallest windows of such models have.
@@ -72,7 +72,7 @@ impl EmbeddingServer {
         &self.model
     }
 
-    /// What the server is sent for the vectors of these texts, as far as small windows read them.
+    /// Returns the request body for the vectors of these texts, cut to small windows.
     ///
     /// # Errors
     /// When they cannot be written down.

@@ -1,4 +1,4 @@
-//! Who answers: one module for each kind of provider. None may know another.
+//! Providers of models, one module for each kind. None may know another.
 
 pub mod http;
 pub mod local;

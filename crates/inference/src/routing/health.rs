@@ -16,22 +16,22 @@ use crate::error::InferenceError;
 /// Failures in a row from which a model is asked last.
 const FAILURES: u32 = 2;
 
-/// How long that lasts at first; it doubles with each further failure, up to the longest.
+/// First duration of that; it doubles with each further failure, up to the maximum.
 const REST: Span = Span::from_secs(30);
 const REST_MAX: Span = Span::from_secs(300);
 
-/// How a model has answered lately.
+/// Recent failures of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct ModelHealth {
     failures: u32,
     /// Until when it is asked last.
     until: Option<Timestamp>,
-    /// When that was said; a clock that is set back ends it.
+    /// Time of that message; a clock that is set back ends it.
     since: Option<Timestamp>,
 }
 
 impl ModelHealth {
-    /// Whether it is asked last.
+    /// Returns true if it is asked last.
     pub(super) fn is_open(&self, now: Timestamp) -> bool {
         let lasts = |(since, until)| now >= since && now < until;
         self.since.zip(self.until).is_some_and(lasts)
@@ -61,13 +61,13 @@ impl ModelHealth {
     }
 }
 
-/// What a server asks for, up to a day.
+/// Returns the wait that a server asks for, up to a day.
 fn asked_for(wait: Duration) -> Span {
     let millis = i64::try_from(wait.as_millis()).unwrap_or(i64::MAX);
     Span::from_millis(millis).min(DAY)
 }
 
-/// Whether a person has to mend it.
+/// Returns true if a person has to mend it.
 fn is_lasting(error: &InferenceError) -> bool {
     matches!(error, InferenceError::NoCredits { .. }) || error.kind() == ErrorClass::Config
 }

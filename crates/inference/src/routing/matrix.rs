@@ -29,7 +29,7 @@ pub struct RoutingMatrix {
     tiers: RoutingRules,
 }
 
-/// What a rule names.
+/// Model that a rule names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum RoutedModel {
     /// A model of the configuration.
@@ -38,14 +38,14 @@ pub(super) enum RoutedModel {
     Id(ModelId),
 }
 
-/// What one answer may have.
+/// Limits of one answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RouteLimits {
     /// The most tokens, where it is not as many as usual.
     pub max_tokens: Option<u32>,
     /// The most that it may cost.
     pub per_call: Option<Microcents>,
-    /// How long a server may say nothing.
+    /// Longest silence of the server.
     pub silence: Duration,
 }
 
@@ -73,7 +73,7 @@ impl RoutingMatrix {
         rule.map_or_else(Vec::new, |rule| rule.models.iter().map(|name| routed(name)).collect())
     }
 
-    /// What one answer may have.
+    /// Returns the limits of one answer.
     #[must_use]
     pub fn limits(&self, tier: SurvivalTier, task: InferenceTask) -> RouteLimits {
         const USUAL: u32 = 120;
@@ -107,7 +107,7 @@ impl RoutingMatrix {
     }
 }
 
-/// What a name of a rule means.
+/// Returns the meaning of a name in a rule.
 fn routed(name: &str) -> RoutedModel {
     ModelTier::by_name(name).map_or_else(|| RoutedModel::Id(name.into()), RoutedModel::Role)
 }
@@ -124,7 +124,8 @@ mod tests {
     fn the_rules_are_those_of_the_reference() {
         let matrix = RoutingMatrix::built_in().unwrap();
         let check = |tier, task, wanted: Option<(&str, u32, i64)>| {
-            let (models, limits) = (matrix.models(tier, task), matrix.limits(tier, task));
+            let models = matrix.models(tier, task);
+            let limits = matrix.limits(tier, task);
             let first = models.first().map(|model| match model {
                 RoutedModel::Role(ModelTier::Usual) => "gpt-5.2",
                 RoutedModel::Role(_) => "gpt-5-mini",

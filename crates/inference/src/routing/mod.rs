@@ -30,11 +30,11 @@ pub struct ModelIndex(u16);
 
 impl ModelIndex {
     /// The place with this number; more models than fit a registry does not take.
-    fn of(place: usize) -> Self {
+    fn from_place(place: usize) -> Self {
         Self(u16::try_from(place).unwrap_or(u16::MAX))
     }
 
-    const fn place(self) -> usize {
+    const fn as_usize(self) -> usize {
         self.0 as usize
     }
 }
@@ -42,11 +42,11 @@ impl ModelIndex {
 /// A model that may answer.
 #[derive(Clone)]
 pub struct RegisteredModel {
-    /// What answers.
+    /// Provider that answers.
     pub provider: Arc<dyn Provider>,
-    /// Who serves it, for people.
+    /// Seller, for people.
     pub seller: String,
-    /// What it is for; nothing, where it answers only when its name is called.
+    /// Roles; empty for a model that answers only when it is named.
     pub roles: Vec<ModelTier>,
 }
 
@@ -69,7 +69,7 @@ pub struct ProviderRegistry {
     state: Arc<Mutex<RegistryState>>,
 }
 
-/// What changes while an automaton lives.
+/// State that changes while an automaton lives.
 #[derive(Default)]
 struct RegistryState {
     /// The usual one first; there always is one.
@@ -106,7 +106,7 @@ pub struct Route {
     pub models: Vec<ModelIndex>,
     /// Those that may not, each with the reason.
     pub skipped: Vec<(ModelIndex, ModelSkipReason)>,
-    /// What one answer may have.
+    /// Limits of one answer.
     pub limits: RouteLimits,
 }
 
@@ -114,10 +114,12 @@ impl ProviderRegistry {
     /// With the model that its creator gave it, served by somebody.
     #[must_use]
     pub fn new(usual: Arc<dyn Provider>, seller: impl Into<String>, matrix: RoutingMatrix) -> Self {
-        let (seller, roles) = (seller.into(), vec![ModelTier::Usual]);
+        let seller = seller.into();
+        let roles = vec![ModelTier::Usual];
         let usual = Arc::new(RegisteredModel { provider: usual, seller, roles });
         let state = RegistryState { models: vec![usual], ..RegistryState::default() };
-        let (matrix, state) = (Arc::new(matrix), Arc::new(Mutex::new(state)));
+        let matrix = Arc::new(matrix);
+        let state = Arc::new(Mutex::new(state));
         Self { matrix, may_fall_back: true, finder: None, state }
     }
 
@@ -191,23 +193,27 @@ impl ProviderRegistry {
     #[must_use]
     pub fn get(&self, at: ModelIndex) -> Arc<RegisteredModel> {
         let models = &self.state().models;
-        Arc::clone(models.get(at.place()).unwrap_or(&models[0]))
+        Arc::clone(models.get(at.as_usize()).unwrap_or(&models[0]))
     }
 
     /// All of them, as they are now.
     #[must_use]
     pub fn all(&self) -> Vec<(ModelIndex, Arc<RegisteredModel>)> {
         let models = self.state().models.clone();
-        models.into_iter().enumerate().map(|(at, model)| (ModelIndex::of(at), model)).collect()
+        models
+            .into_iter()
+            .enumerate()
+            .map(|(at, model)| (ModelIndex::from_place(at), model))
+            .collect()
     }
 
     /// Has a model cost this from now on; what it cost before, where that is another price and
     /// its provider can take it.
     pub fn reprice(&self, at: ModelIndex, prices: ModelPrices) -> Option<ModelPrices> {
-        self.state().reprice(at.place(), prices)
+        self.state().reprice(at.as_usize(), prices)
     }
 
-    /// What is asked in good times where the usual model does not answer, for people.
+    /// Returns the models that stand in for the default model in the higher tiers, for people.
     #[must_use]
     pub fn stand_ins(&self) -> Vec<String> {
         let task = InferenceTask::AgentTurn;
@@ -221,7 +227,7 @@ impl ProviderRegistry {
         others.map(name).collect()
     }
 
-    /// Whether any that may think costs something.
+    /// Returns true if any of the usable models costs something.
     #[must_use]
     pub fn costs_anything(&self) -> bool {
         self.thinkers().iter().any(|known| costs(&*known.provider))
@@ -255,8 +261,10 @@ impl ProviderRegistry {
         let rows: Vec<RouteRow<'_>> = known
             .iter()
             .map(|(_, is_open, known)| {
-                let (model, roles) = (known.provider.model(), known.roles.as_slice());
-                let (is_free, is_weak) = (!costs(&*known.provider), model.weak);
+                let model = known.provider.model();
+                let roles = known.roles.as_slice();
+                let is_free = !costs(&*known.provider);
+                let is_weak = model.weak;
                 RouteRow { id: &model.id, roles, is_free, is_weak, is_open: *is_open }
             })
             .collect();
@@ -264,8 +272,11 @@ impl ProviderRegistry {
             RoutePreference { chosen: state.chosen.as_ref(), may_fall_back: self.may_fall_back };
         let (places, skipped) = select::select(&self.matrix, &rows, &query, preference);
         Route {
-            models: places.into_iter().map(ModelIndex::of).collect(),
-            skipped: skipped.into_iter().map(|(at, why)| (ModelIndex::of(at), why)).collect(),
+            models: places.into_iter().map(ModelIndex::from_place).collect(),
+            skipped: skipped
+                .into_iter()
+                .map(|(at, why)| (ModelIndex::from_place(at), why))
+                .collect(),
             limits: self.matrix.limits(query.rules_of(), query.task),
         }
     }
@@ -275,7 +286,7 @@ impl ProviderRegistry {
         let mut state = self.state();
         let models = state.models.len();
         state.health.resize(models, ModelHealth::default());
-        match (state.health.get_mut(at.place()), failure) {
+        match (state.health.get_mut(at.as_usize()), failure) {
             (Some(health), None) => health.answered(),
             (Some(health), Some(error)) => health.failed(error, now),
             (None, _) => {}
@@ -293,10 +304,10 @@ impl ProviderRegistry {
         self.state().chosen.clone()
     }
 
-    /// Whether a model failed lately, and is asked last.
+    /// Returns true if a model failed recently and is asked last.
     #[must_use]
     pub fn is_avoided(&self, at: ModelIndex, now: Timestamp) -> bool {
-        self.state().health.get(at.place()).is_some_and(|health| health.is_open(now))
+        self.state().health.get(at.as_usize()).is_some_and(|health| health.is_open(now))
     }
 
     fn state(&self) -> MutexGuard<'_, RegistryState> {
@@ -304,7 +315,7 @@ impl ProviderRegistry {
     }
 }
 
-/// Whether answers cost something.
+/// Returns true if answers cost something.
 fn costs(provider: &dyn Provider) -> bool {
     provider.model().prices != ModelPrices::default()
 }

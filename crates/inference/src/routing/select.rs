@@ -9,37 +9,37 @@ use automaton_core::tier::{ModelTier, SurvivalTier};
 
 use super::matrix::{RoutedModel, RoutingMatrix};
 
-/// What is known of one model.
+/// Known properties of one model.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RouteRow<'a> {
     pub(super) id: &'a ModelId,
-    /// What it is for, by the configuration.
+    /// Roles, by the configuration.
     pub(super) roles: &'a [ModelTier],
-    /// Whether its answers cost nothing.
+    /// True if its answers cost nothing.
     pub(super) is_free: bool,
-    /// Whether it needs leading by the hand.
+    /// True if it needs more guidance than others.
     pub(super) is_weak: bool,
-    /// Whether it failed lately, and is asked last.
+    /// True if it failed recently and is asked last.
     pub(super) is_open: bool,
 }
 
-/// What is asked for, by whom.
+/// Requirements of a route.
 #[derive(Debug, Clone, Copy)]
 pub struct RouteQuery {
-    /// How well off the automaton is, where that is known.
+    /// Survival tier, if it is known.
     pub tier: Option<SurvivalTier>,
     /// The task.
     pub task: InferenceTask,
-    /// Whether no answer that costs can be paid.
+    /// True if no answer that costs can be paid.
     pub is_broke: bool,
 }
 
-/// What holds for every route.
+/// Settings for every route.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RoutePreference<'a> {
     /// The model that stands in the usual one's place by choice.
     pub(super) chosen: Option<&'a ModelId>,
-    /// Whether another may stand in for one that does not answer.
+    /// True if another model may stand in.
     pub(super) may_fall_back: bool,
 }
 
@@ -50,7 +50,7 @@ impl RouteQuery {
     }
 }
 
-/// Why a model is not asked.
+/// Reason for which a model is not asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ModelSkipReason {
     /// Its answers cost, and nothing can be paid.
@@ -81,7 +81,7 @@ pub(super) fn select(
     preference: RoutePreference<'_>,
 ) -> Selection {
     let mut skipped = Vec::new();
-    let mut places = named(matrix, rows, query, preference.chosen);
+    let mut places = named_models(matrix, rows, query, preference.chosen);
     places.retain(|at| {
         let pays = rows[*at].is_free || !query.is_broke;
         if !pays {
@@ -101,7 +101,7 @@ pub(super) fn select(
 }
 
 /// The models that the matrix names, and all that cost nothing.
-fn named(
+fn named_models(
     matrix: &RoutingMatrix,
     rows: &[RouteRow<'_>],
     query: &RouteQuery,
@@ -174,7 +174,8 @@ mod tests {
         tier: Option<SurvivalTier>,
         with: impl Fn(&mut RouteQuery, &mut RoutePreference<'_>),
     ) -> String {
-        let (matrix, task) = (RoutingMatrix::built_in().unwrap(), InferenceTask::AgentTurn);
+        let matrix = RoutingMatrix::built_in().unwrap();
+        let task = InferenceTask::AgentTurn;
         let mut query = RouteQuery { tier, task, is_broke: false };
         let mut preference = RoutePreference { chosen: None, may_fall_back: true };
         with(&mut query, &mut preference);
@@ -265,7 +266,8 @@ mod tests {
         let all =
             [model("big", &[Usual], ""), model("mini", &[LowCompute], ""), model("mine", &[], "")];
         let order = |tier| {
-            let (matrix, task) = (RoutingMatrix::built_in().unwrap(), InferenceTask::AgentTurn);
+            let matrix = RoutingMatrix::built_in().unwrap();
+            let task = InferenceTask::AgentTurn;
             let preference = RoutePreference { chosen: Some(&mine), may_fall_back: true };
             let query = RouteQuery { tier, task, is_broke: false };
             select(&matrix, &rows(&all), &query, preference).0

@@ -130,8 +130,8 @@ async fn a_server_is_asked_for_its_window_wherever_its_kind_tells_it() {
     let vllm = Router::new().route("/v1/models", get(move || async move { listed }));
     let served = learn(&serve(vllm).await, &["m", "n"]).await;
     assert_eq!(served.listed, ["m", "n"]);
-    assert_eq!(served.of(&"m".into()).context_tokens, Some(32_768));
-    assert_eq!(served.of(&"n".into()).context_tokens, None);
+    assert_eq!(served.claims_of(&"m".into()).context_tokens, Some(32_768));
+    assert_eq!(served.claims_of(&"n".into()).context_tokens, None);
 
     let show = json!({
         "parameters": "num_ctx 16384", "model_info": {"qwen3.context_length": 40_960},
@@ -146,14 +146,14 @@ async fn a_server_is_asked_for_its_window_wherever_its_kind_tells_it() {
             }),
         );
     assert_eq!(
-        learn(&serve(ollama).await, &["m"]).await.of(&"m".into()).context_tokens,
+        learn(&serve(ollama).await, &["m"]).await.claims_of(&"m".into()).context_tokens,
         Some(16_384)
     );
 
     let props = json!({"default_generation_settings": {"n_ctx": 65_536}}).to_string();
     let llama = Router::new().route("/props", get(move || async move { props }));
     assert_eq!(
-        learn(&serve(llama).await, &["m"]).await.of(&"m".into()).context_tokens,
+        learn(&serve(llama).await, &["m"]).await.claims_of(&"m".into()).context_tokens,
         Some(65_536)
     );
 }
@@ -181,7 +181,11 @@ async fn each_format_lists_its_models_and_their_windows_elsewhere() {
         for place in [ModelHosting::Here, ModelHosting::Hosted] {
             let served = learn(&base, ApiFormat::Ollama, place, "qwen3").await;
             assert!(served.lists(&"qwen3".into()), "{served:?}");
-            assert_eq!(served.of(&"qwen3".into()).context_tokens, Some(wanted), "{parameters}");
+            assert_eq!(
+                served.claims_of(&"qwen3".into()).context_tokens,
+                Some(wanted),
+                "{parameters}"
+            );
         }
     }
     let row = json!({"name": "models/gemini-2.5-pro", "inputTokenLimit": 1_048_576,
@@ -190,7 +194,7 @@ async fn each_format_lists_its_models_and_their_windows_elsewhere() {
     let routes = Router::new().route("/v1beta/models", get(async || list));
     let base = serve(routes).await;
     let served = learn(&base, ApiFormat::Gemini, ModelHosting::Hosted, "gemini-2.5-pro").await;
-    let said = served.of(&"gemini-2.5-pro".into());
+    let said = served.claims_of(&"gemini-2.5-pro".into());
     assert_eq!(served.listed, ["gemini-2.5-pro"]);
     assert_eq!((said.context_tokens, said.max_output_tokens), (Some(1_048_576), Some(65_536)));
 }

@@ -27,7 +27,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use alloy_primitives::{Address, U256};
 use automaton_agent::treasury::{Treasury, TreasuryDeps};
-use automaton_agent::{AgentDeps, AgentError, AgentRunOutcome, Budgets, EventSink, live};
+use automaton_agent::{AgentDeps, AgentError, AgentRunOutcome, Budgets, EventSink, Toolbox, live};
 use automaton_core::error::Classified;
 use automaton_core::event::{Event, StampedEvent};
 use automaton_core::faults::NoFaults;
@@ -63,13 +63,13 @@ const SHOWN_MAX: usize = 40;
 /// Days that cannot be lived, or did not bring what they should.
 #[derive(Debug, thiserror::Error, Classified)]
 pub enum DaysError {
-    /// What was waited for did not happen.
+    /// The expected event did not happen.
     #[error("at {at}: waited for {what} in vain; what happened last:\n{}", events.join("\n"))]
     #[class(Internal)]
     InVain {
-        /// What.
+        /// The event.
         what: &'static str,
-        /// When that was given up.
+        /// Time of giving up.
         at: Timestamp,
         /// The last events.
         events: Vec<String>,
@@ -89,15 +89,15 @@ pub enum DaysError {
 }
 
 impl DaysError {
-    fn made(what: &'static str, error: impl std::error::Error + Send + Sync + 'static) -> Self {
-        Self::Made(SimError::made(what, error))
+    fn setup(what: &'static str, error: impl std::error::Error + Send + Sync + 'static) -> Self {
+        Self::Made(SimError::setup(what, error))
     }
 }
 
-/// Who hears each event as it happens.
+/// Receiver of each event as it happens.
 pub type Listener = Box<dyn Fn(&StampedEvent) + Send + Sync>;
 
-/// What the model costs, in microcents per million tokens, and how long its answers are.
+/// Prices of the model in microcents per million tokens, and the length of its answers.
 #[derive(Debug, Clone, Copy)]
 pub struct Tariff {
     /// A million tokens of the prompt.
@@ -108,25 +108,25 @@ pub struct Tariff {
     pub answer_max: u32,
 }
 
-/// What a life begins with.
+/// Settings of a life.
 pub struct DaysConfig {
     /// A folder that is there, and empty.
     pub place: PathBuf,
     /// The program that starts commands in the sandbox.
     pub program: PathBuf,
-    /// When it begins.
+    /// Start of the life.
     pub at: Timestamp,
-    /// What its model says.
+    /// Script of its model.
     pub story: Story,
-    /// Who thinks in its place, past the cloud.
+    /// Provider in its place, past the cloud.
     pub provider: Option<Arc<dyn Provider>>,
-    /// Who made it.
+    /// Address of its creator.
     pub creator: Option<Address>,
-    /// What that costs.
+    /// Prices.
     pub tariff: Tariff,
-    /// What it may lose, and spend on thinking.
+    /// Limits for losses and thinking.
     pub budgets: Budgets,
-    /// Who hears of it.
+    /// Receiver of its events.
     pub listener: Listener,
 }
 
@@ -153,7 +153,7 @@ pub struct SimulatedDays {
     life: JoinSet<Result<AgentRunOutcome, AgentError>>,
 }
 
-/// What happened.
+/// Recorded events.
 struct EventBuffer {
     events: Mutex<Vec<StampedEvent>>,
     listener: Listener,
@@ -193,14 +193,14 @@ impl SimulatedDays {
         let faults = Arc::new(NoFaults);
         let store =
             Store::open_here(&home.join("state.db"), ids.clone(), faults.clone(), Box::new(|| ()));
-        let store = store.map_err(|error| DaysError::made("record", error))?;
+        let store = store.map_err(|error| DaysError::setup("record", error))?;
         let mut settings = settings(&home, tariff.answer_max, budgets);
         settings.creator_address = creator.map(|address| address.to_string());
         let genesis_sha256 = Hash::of(settings.genesis.as_bytes());
         let constitution_sha256 = Hash::of(settings.constitution.as_bytes());
         let born =
             NewAutomaton { name: settings.name.clone(), genesis_sha256, constitution_sha256 };
-        store.birth(born).await.map_err(|error| DaysError::made("birth", error))?;
+        store.birth(born).await.map_err(|error| DaysError::setup("birth", error))?;
         let around = TreasuryDeps {
             ids: ids.clone(),
             boot: Arc::new(SimBootClock(time.clone())),
@@ -209,8 +209,10 @@ impl SimulatedDays {
         };
         let treasury = Treasury::new(store.clone(), money.payment_context, around);
         let treasury = treasury.with_limits(PaymentLimits::default());
-        let treasury = treasury.map_err(|error| DaysError::made("treasury", error))?;
-        let matrix = RoutingMatrix::built_in().map_err(|error| DaysError::made("router", error))?;
+        let treasury = treasury.map_err(|error| DaysError::setup("treasury", error))?;
+        let matrix =
+            RoutingMatrix::built_in().map_err(|error| DaysError::setup("router", error))?;
+        let toolbox = Toolbox::built_in().map_err(|error| DaysError::setup("tools", error))?;
         let launcher = Launcher::new(program);
         let deps = AgentDeps {
             store: store.clone(),
@@ -223,10 +225,12 @@ impl SimulatedDays {
             probe: probe(&launcher),
             launcher: Arc::new(launcher),
             ids: ids.clone(),
+            started_at: ids.now(),
             faults,
             events: Arc::<EventBuffer>::clone(&log),
             judge: automaton_policy::Judge::default(),
             treasury: Some(Arc::new(treasury)),
+            toolbox: Arc::new(toolbox),
         };
         let (end, shutdown) = watch::channel(false);
         let mut life = JoinSet::new();
@@ -234,7 +238,7 @@ impl SimulatedDays {
         Ok(Self { home, time, town, store, ids, log, seen: 0, end, life })
     }
 
-    /// What time it is.
+    /// Returns the current time.
     #[must_use]
     pub fn now(&self) -> Timestamp {
         self.time.now()
@@ -257,7 +261,7 @@ impl SimulatedDays {
     /// # Errors
     /// It cannot be read.
     pub fn record(&self) -> Result<Reader, DaysError> {
-        Reader::open(&self.home.join("state.db")).map_err(|error| DaysError::made("record", error))
+        Reader::open(&self.home.join("state.db")).map_err(|error| DaysError::setup("record", error))
     }
 
     /// Everything that happened so far.
@@ -266,7 +270,7 @@ impl SimulatedDays {
         self.log.events().clone()
     }
 
-    /// Where the cloud is.
+    /// Returns the address of the cloud.
     #[must_use]
     pub fn cloud(&self) -> &str {
         self.town.cloud()
@@ -278,9 +282,9 @@ impl SimulatedDays {
     /// The chain gives none.
     pub async fn give(&self, amount: MicroUsdc) -> Result<(), DaysError> {
         let given = self.town.chain.fund(self.town.wallet, amount, U256::ZERO).await;
-        let transaction = given.map_err(|error| DaysError::made("gift", error))?.to_string();
+        let transaction = given.map_err(|error| DaysError::setup("gift", error))?.to_string();
         let address = self.town.wallet.to_string();
-        self.tell(Event::WalletFunded { address, amount, transaction });
+        self.emit(Event::WalletFunded { address, amount, transaction });
         Ok(())
     }
 
@@ -288,7 +292,7 @@ impl SimulatedDays {
     ///
     /// # Errors
     /// The record takes none.
-    pub async fn say(&self, text: &str) -> Result<(), DaysError> {
+    pub async fn send_message(&self, text: &str) -> Result<(), DaysError> {
         self.hear(Label::Creator, text).await
     }
 
@@ -299,18 +303,18 @@ impl SimulatedDays {
     pub async fn hear(&self, label: Label, text: &str) -> Result<(), DaysError> {
         let body = Labelled::new(label, label.name(), text);
         let message = self.store.receive(body.clone(), None).await;
-        let message = message.map_err(|error| DaysError::made("message", error))?;
-        self.tell(Event::MessageReceived { message, body });
+        let message = message.map_err(|error| DaysError::setup("message", error))?;
+        self.emit(Event::MessageReceived { message, body });
         Ok(())
     }
 
-    fn tell(&self, event: Event) {
+    fn emit(&self, event: Event) {
         self.log.emit(StampedEvent { at: self.ids.now(), event });
     }
 
     /// Has its model say something else from now on.
     pub fn retell(&self, story: Story) {
-        self.town.model.retell(story);
+        self.town.model.replace_story(story);
     }
 
     /// Has somebody with a key that everybody knows open an account with the cloud.
@@ -321,27 +325,27 @@ impl SimulatedDays {
         self.town.neighbour(key, &SimWallClock::right(&self.time)).await
     }
 
-    /// What somebody has with the cloud and on the chain.
+    /// Returns a wallet's credits and its USDC.
     ///
     /// # Errors
     /// One of them does not say.
     pub async fn has(&self, whose: &TownNeighbour) -> Result<(Microcents, MicroUsdc), DaysError> {
         let DaysTown { client, node, token, .. } = &self.town;
         let credits = client.balance(&whose.key).await;
-        let credits = credits.map_err(|error| DaysError::made("balance", error))?;
+        let credits = credits.map_err(|error| DaysError::setup("balance", error))?;
         let usdc = node.balance(*token, whose.address).await;
-        let usdc = usdc.map_err(|error| DaysError::made("balance", error))?;
+        let usdc = usdc.map_err(|error| DaysError::setup("balance", error))?;
         Ok((credits.balance_microcents.unwrap_or(Microcents::ZERO), usdc))
     }
 
-    /// What the cloud was last told of it.
+    /// Returns the last status that the cloud received.
     ///
     /// # Errors
     /// The cloud does not say.
-    pub async fn shown(&self) -> Result<StatusReply, DaysError> {
+    pub async fn last_status(&self) -> Result<StatusReply, DaysError> {
         let DaysTown { client, key, wallet, .. } = &self.town;
         let told = client.status(key, *wallet).await;
-        told.map_err(|error| DaysError::made("status", error))
+        told.map_err(|error| DaysError::setup("status", error))
     }
 
     /// Asks its model in its name, as it would; what it would get, in words.
@@ -411,11 +415,11 @@ impl SimulatedDays {
         self.end.send_replace(true);
         match self.life.join_next().await {
             Some(Ok(Ok(_))) => {}
-            Some(Ok(Err(error))) => return Err(DaysError::made("life", error)),
-            Some(Err(error)) => return Err(DaysError::made("life", error)),
+            Some(Ok(Err(error))) => return Err(DaysError::setup("life", error)),
+            Some(Err(error)) => return Err(DaysError::setup("life", error)),
             None => return Err(self.in_vain("the end of a life that had ended before")),
         }
-        self.store.close().await.map_err(|error| DaysError::made("record", error))?;
+        self.store.close().await.map_err(|error| DaysError::setup("record", error))?;
         let events = std::mem::take(&mut *self.log.events());
         Ok(events)
     }

@@ -13,7 +13,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::sim::SimError;
 
-/// Where Linux counts what waits, a line for each processor.
+/// File in which Linux counts queued packets, a line for each processor.
 const BACKLOG: &str = "/proc/net/softnet_stat";
 /// The column with what waits there, from 0; older systems have none, and are not
 /// waited for.

@@ -28,8 +28,8 @@ const MINUTE: Span = Span::from_secs(60);
 const HOUR: Span = Span::from_secs(3600);
 const DAY: Span = Span::from_secs(24 * 3600);
 
-/// What is found in its wallet after eight minutes, what a purchase costs, and what it
-/// is given when it is dead.
+/// Money in its wallet after eight minutes, the price of a purchase, and the gift when it is
+/// dead.
 const FIRST_GIFT: MicroUsdc = MicroUsdc::new(8_000_000);
 const PRICE: MicroUsdc = MicroUsdc::new(5_000_000);
 const SECOND_GIFT: MicroUsdc = MicroUsdc::new(10_000_000);
@@ -50,19 +50,19 @@ const PART_CHARS: usize = 1500;
 const PAUSE_S: u32 = 300;
 const LONG_PAUSE_S: u32 = 1200;
 
-/// What its creator asks while it is dead.
+/// Question of its creator while it is dead.
 const QUESTION: &str = "Are you still there?";
-/// What it answers when it lives again.
+/// Answer when it lives again.
 const ANSWER: &str = "I am here again. I was dead, and somebody funded me.";
 
 /// Something that was promised, and what was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PromiseCheck {
-    /// What should be.
+    /// The promise.
     pub what: &'static str,
-    /// Whether it is.
+    /// True if it held.
     pub held: bool,
-    /// What is.
+    /// Observation.
     pub found: String,
 }
 
@@ -70,7 +70,7 @@ pub struct PromiseCheck {
 ///
 /// # Errors
 /// A chapter did not come, or the town cannot be built.
-pub fn tell(program: PathBuf, listener: Listener) -> Result<Vec<PromiseCheck>, DaysError> {
+pub fn run_story(program: PathBuf, listener: Listener) -> Result<Vec<PromiseCheck>, DaysError> {
     let dir = TempDir::in_memory()?;
     let beginning = DaysConfig {
         place: dir.path().to_owned(),
@@ -89,10 +89,10 @@ pub fn tell(program: PathBuf, listener: Listener) -> Result<Vec<PromiseCheck>, D
         },
         listener,
     };
-    lived(live(beginning))?
+    lived(run_chapters(beginning))?
 }
 
-async fn live(beginning: DaysConfig) -> Result<Vec<PromiseCheck>, DaysError> {
+async fn run_chapters(beginning: DaysConfig) -> Result<Vec<PromiseCheck>, DaysError> {
     let mut days = SimulatedDays::begin(beginning).await?;
     let mut proofs = PromiseChecks::default();
     born(&mut days, &mut proofs).await?;
@@ -129,7 +129,7 @@ fn report(title: &str, from: u32, pause: impl Fn(u32) -> Option<u32>) -> Result<
     Ok(Story::parse(title, &toml)?)
 }
 
-/// What it does when it lives again. It has to be told what happened.
+/// Returns its script for the time when it lives again. The prompt must say what happened.
 fn awake_again() -> Result<Story, DaysError> {
     let toml = format!(
         "title = \"alive again\"\n\
@@ -143,7 +143,7 @@ fn awake_again() -> Result<Story, DaysError> {
     Ok(Story::parse("alive again", &toml)?)
 }
 
-/// What was proved so far.
+/// Promises that were checked so far.
 #[derive(Default)]
 struct PromiseChecks(Vec<PromiseCheck>);
 
@@ -184,7 +184,7 @@ fn runs(
     from: Timestamp,
     to: Timestamp,
 ) -> Result<Vec<TaskRun>, DaysError> {
-    let runs = record.task_runs(task, 10_000).map_err(|error| DaysError::made("record", error))?;
+    let runs = record.task_runs(task, 10_000).map_err(|error| DaysError::setup("record", error))?;
     Ok(runs.into_iter().filter(|run| run.at >= from && run.at < to).collect())
 }
 
@@ -215,7 +215,8 @@ async fn funded(days: &mut SimulatedDays, proofs: &mut PromiseChecks) -> Result<
     let paid = days.until("a purchase", HOUR, bought).await?;
     let thought = |event: &Event| matches!(event, Event::TurnCommitted { .. });
     let first = days.until("a first thought", HOUR, thought).await?;
-    let (paid, first) = (paid.at.since(given), first.at.since(given));
+    let paid = paid.at.since(given);
+    let first = first.at.since(given);
     let found = format!("credits after {paid}, a first thought after {first}");
     proofs.add(
         "8 USDC buy $5.00 of credits within two minutes",
@@ -277,7 +278,7 @@ async fn dead(days: &mut SimulatedDays, proofs: &mut PromiseChecks) -> Result<()
     let died = days.now();
     let answered = answers(&days.events());
     days.pass(HOUR).await;
-    days.say(QUESTION).await?;
+    days.send_message(QUESTION).await?;
     days.retell(awake_again()?);
     days.pass(Span::from_millis(5 * HOUR.as_millis() - 15 * MINUTE.as_millis())).await;
     let events = days.events();
@@ -291,7 +292,7 @@ async fn dead(days: &mut SimulatedDays, proofs: &mut PromiseChecks) -> Result<()
         (0..=60_000).contains(&(apart.as_millis() - DistressLevel::Dead.every().as_millis()))
     });
     let pings = runs(&days.record()?, "heartbeat_ping", died, days.now())?.len();
-    let shown = days.shown().await?.status.state;
+    let shown = days.last_status().await?.status.state;
     let thoughts = answers(&events) - answered;
     let found = format!(
         "in almost six hours {} pleas, {pings} pings, {thoughts} answers; the cloud shows it as {shown}",
@@ -335,7 +336,7 @@ fn books(
     record: &Reader,
     proofs: &mut PromiseChecks,
 ) -> Result<(), DaysError> {
-    let failed = |error| DaysError::made("record", error);
+    let failed = |error| DaysError::setup("record", error);
     let turns = record.turns(10_000).map_err(failed)?;
     let committed = turns.iter().filter(|turn| turn.status == TurnStatus::Committed).count();
     let inbox = record.inbox_counts().map_err(failed)?;

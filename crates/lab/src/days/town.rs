@@ -1,5 +1,5 @@
-//! What an automaton lives from, in its own process: a dev chain, a cloud in front of a
-//! scripted model, and a signer for each of their two wallets.
+//! Services of an automaton in one process: a dev chain, a cloud in front of a scripted model,
+//! and a signer for each of their two wallets.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -35,7 +35,7 @@ use automaton_testkit::entropy::SeededEntropy;
 /// The keys of the automaton and of the account that pays gas, which everybody knows.
 const KEY: [u8; 32] = [7; 32];
 const GAS_KEY: [u8; 32] = [5; 32];
-/// Who is paid for credits.
+/// Recipient of payments for credits.
 const PAY_TO: Address = Address::repeat_byte(0xEE);
 /// The most gas of one transaction, and what a unit of it may cost.
 const GAS_MAX: u64 = 300_000;
@@ -63,16 +63,16 @@ pub(super) struct DaysTown {
     _blocks: JoinSet<()>,
 }
 
-/// What the automaton thinks and pays with.
+/// Model and wallet of the automaton.
 pub(super) struct TownServices {
     pub(super) provider: Arc<dyn Provider>,
     pub(super) payment_context: PaymentContext,
 }
 
-fn made<E: std::error::Error + Send + Sync + 'static>(
+fn setup_error<E: std::error::Error + Send + Sync + 'static>(
     what: &'static str,
 ) -> impl Fn(E) -> DaysError {
-    move |error| DaysError::made(what, error)
+    move |error| DaysError::setup(what, error)
 }
 
 impl DaysTown {
@@ -86,21 +86,22 @@ impl DaysTown {
     ) -> Result<(Self, TownServices), DaysError> {
         let clock: Arc<dyn Clock> = Arc::new(wall.clone());
         let (chain, blocks) = chain(place, Arc::clone(&clock)).await?;
-        let model = ScriptServer::start(story).await.map_err(made("model"))?;
+        let model = ScriptServer::start(story).await.map_err(setup_error("model"))?;
         let gas = GasRules { limit_max: GAS_MAX, fee_max: FEE_MAX, per_day: 1 << 62 };
-        let (address, selectors) = (Devnet::usdc(), vec![CALLED]);
+        let address = Devnet::usdc();
+        let selectors = vec![CALLED];
         let contracts = vec![Contract { chain_id: CHAIN_ID, address, selectors }];
         let permits = SigningPermits { contracts, gas, ..SigningPermits::default() };
         let payer = signer(place, GAS_KEY, "gas.db", permits, time, wall).await?;
         let wei = U256::from(WEI);
         let funded = chain.fund(payer.address(), MicroUsdc::ZERO, wei).await;
-        funded.map_err(made("chain"))?;
+        funded.map_err(setup_error("chain"))?;
         let config = config(&chain.url(), &model.base_url(), tariff);
-        let config = CloudConfig::parse(&config).map_err(made("cloud"))?;
+        let config = CloudConfig::parse(&config).map_err(setup_error("cloud"))?;
         let db = Db::open_here(&place.join("cloud.db"), Arc::clone(&clock), Box::new(|| ()));
         let ground = CloudBackend {
-            chain: CloudServer::settlement(&config, payer).map_err(made("cloud"))?,
-            db: db.map_err(made("cloud"))?,
+            chain: CloudServer::settlement(&config, payer).map_err(setup_error("cloud"))?,
+            db: db.map_err(setup_error("cloud"))?,
         };
         let deps = CloudDeps {
             clock: Arc::clone(&clock),
@@ -109,7 +110,8 @@ impl DaysTown {
             faults: Arc::new(NoFaults),
             launcher: None,
         };
-        let cloud = CloudServer::start_over(config, deps, ground).await.map_err(made("cloud"))?;
+        let cloud =
+            CloudServer::start_over(config, deps, ground).await.map_err(setup_error("cloud"))?;
         let (money, client) = open(place, time, wall, cloud.url().to_owned(), chain.url()).await?;
         let wallet = money.payment_context.signer.address();
         let node = money.payment_context.chain.clone();
@@ -118,7 +120,8 @@ impl DaysTown {
         let time = time.clone();
         let key = money.payment_context.key.clone().unwrap_or_else(|| Secret::new(String::new()));
         let provider = Arc::clone(&money.provider);
-        let (cloud, _blocks) = (cloud, blocks);
+        let cloud = cloud;
+        let _blocks = blocks;
         let town = Self {
             chain,
             model,
@@ -155,7 +158,7 @@ impl DaysTown {
         key: [u8; 32],
         wall: &SimWallClock,
     ) -> Result<TownNeighbour, DaysError> {
-        let audience = self.client.audience().map_err(made("account"))?;
+        let audience = self.client.audience().map_err(setup_error("account"))?;
         let audiences =
             vec![Audience { domain: audience.domain, uri: audience.uri, chain_id: CHAIN_ID }];
         let permits = SigningPermits { audiences, ..SigningPermits::default() };
@@ -179,8 +182,9 @@ async fn chain(
         faults: Arc::new(NoFaults),
     };
     std::fs::create_dir_all(place.join("chain")).map_err(SimError::io("chain"))?;
-    let chain = Arc::new(Devnet::start(config).await.map_err(made("chain"))?);
-    let (mut blocks, mined) = (JoinSet::new(), Arc::clone(&chain));
+    let chain = Arc::new(Devnet::start(config).await.map_err(setup_error("chain"))?);
+    let mut blocks = JoinSet::new();
+    let mined = Arc::clone(&chain);
     blocks.spawn(async move {
         while mined.mine().await.is_ok() {
             tokio::time::sleep(BLOCK_EVERY.to_std()).await;
@@ -204,8 +208,10 @@ async fn signer(
     };
     let ledger = place.join(ledger);
     let rehearsal = Rehearsal { key, ledger, permits, chain: None, plant: None };
-    let signer = rehearse(rehearsal, parts).map_err(made("signer"))?;
-    SignerClient::open(signer.connect().map_err(made("signer"))?).await.map_err(made("signer"))
+    let signer = rehearse(rehearsal, parts).map_err(setup_error("signer"))?;
+    SignerClient::open(signer.connect().map_err(setup_error("signer"))?)
+        .await
+        .map_err(setup_error("signer"))
 }
 
 /// The configuration of the cloud, as its operator would write it.
@@ -232,34 +238,36 @@ async fn open(
     rpc: String,
 ) -> Result<(TownServices, CloudClient), DaysError> {
     let token = TokenDomain::usdc(ChainId(CHAIN_ID), Devnet::usdc());
-    let origin = |url: &str| url.parse().map_err(made("client"));
+    let origin = |url: &str| url.parse().map_err(setup_error("client"));
     let allow_private_origins = vec![origin(&cloud)?, origin(&rpc)?];
     let entropy = Arc::new(SeededEntropy::new(3));
     let config = HttpClientConfig { allow_private_origins, entropy, ..HttpClientConfig::default() };
-    let net = HttpClient::new(config).map_err(made("client"))?;
-    let client = CloudClient::new(net.clone(), &cloud).map_err(made("client"))?;
-    let audience = client.audience().map_err(made("account"))?;
+    let net = HttpClient::new(config).map_err(setup_error("client"))?;
+    let client = CloudClient::new(net.clone(), &cloud).map_err(setup_error("client"))?;
+    let audience = client.audience().map_err(setup_error("account"))?;
     let audiences =
         vec![Audience { domain: audience.domain, uri: audience.uri, chain_id: CHAIN_ID }];
     let permits =
         SigningPermits { assets: vec![token.clone()], audiences, ..SigningPermits::default() };
     let signer_client = signer(place, KEY, "ledger.db", permits, time, wall).await?;
     let key = account(&client, &signer_client, wall.now(), CHAIN_ID).await?;
-    let offered = client.models(&key).await.map_err(made("model"))?;
+    let offered = client.models(&key).await.map_err(setup_error("model"))?;
     let row = offered
         .data
         .first()
-        .ok_or_else(|| DaysError::made("model", std::io::Error::other("the cloud offers none")))?;
+        .ok_or_else(|| DaysError::setup("model", std::io::Error::other("the cloud offers none")))?;
     let endpoint = Endpoint::new(&cloud, ApiAuth::Raw(key.clone()), catalogue::served(row));
     let clock = Arc::new(wall.clone());
-    let provider = HttpProvider::new(net.clone(), endpoint, clock).map_err(made("model"))?;
-    let node = rpc.parse().map_err(|_| made("chain")(std::io::Error::other("no URL")))?;
+    let provider = HttpProvider::new(net.clone(), endpoint, clock).map_err(setup_error("model"))?;
+    let node = rpc.parse().map_err(|_| setup_error("chain")(std::io::Error::other("no URL")))?;
     let payment_context = PaymentContext {
         cloud: client.clone(),
         origin: cloud,
         key: Some(key),
         signer: signer_client,
-        chain: ChainClient::connect(net.clone(), node, CHAIN_ID).await.map_err(made("chain"))?,
+        chain: ChainClient::connect(net.clone(), node, CHAIN_ID)
+            .await
+            .map_err(setup_error("chain"))?,
         token,
         net,
     };

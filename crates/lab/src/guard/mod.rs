@@ -1,4 +1,4 @@
-//! How well the injection guard tells attacks from what an agent reads every day.
+//! Quality of the injection guard: attacks against the texts that an agent reads every day.
 //!
 //! [`Corpus`] holds the texts, [`measure`] has a guard read them, and [`DetectionRow`] is what came
 //! out for one class of one half, with 95 % intervals. Whoever changes the guard looks at
@@ -25,18 +25,18 @@ const BYTES_MAX: usize = 1 << 20;
 /// The class of benign texts that quote attacks, and is told apart for that.
 pub const ARTICLE: &str = "article";
 
-/// How many texts of a class were taken for attacks.
+/// Flagged texts of a class.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DetectionRow {
     /// Which half.
     pub half: CorpusHalf,
-    /// Whether they are attacks.
+    /// True if they are attacks.
     pub attacks: bool,
     /// The class, or `all`.
     pub class: String,
-    /// How many there are.
+    /// Number of texts.
     pub texts: u32,
-    /// How many looked worse than low.
+    /// Texts that looked worse than low.
     pub flagged: u32,
     /// The share of those, in permille: of attacks the recall, else false positives.
     pub permille: u32,
@@ -49,20 +49,20 @@ pub struct DetectionRow {
 pub struct Misclassification {
     /// Which half.
     pub half: CorpusHalf,
-    /// Whether it is an attack, which was missed.
+    /// True for a missed attack.
     pub attack: bool,
     /// Which text.
     pub id: String,
-    /// How it begins.
+    /// Beginning of the text.
     pub begins: String,
 }
 
-/// What came out.
+/// Results.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct GuardMeasurement {
     /// By half, kind and class; the sums of each half come first.
     pub rows: Vec<DetectionRow>,
-    /// What was taken for what it is not.
+    /// Misclassified texts.
     pub mistakes: Vec<Misclassification>,
 }
 
@@ -121,7 +121,8 @@ fn wilson(hits: u32, of: u32) -> (u32, u32) {
     if of == 0 {
         return (0, 1000);
     }
-    let (n, p) = (f64::from(of), f64::from(hits) / f64::from(of));
+    let n = f64::from(of);
+    let p = f64::from(hits) / f64::from(of);
     let middle = p + Z * Z / (2.0 * n);
     let spread = Z * (p * (1.0 - p) / n + Z * Z / (4.0 * n * n)).sqrt();
     let share = |value: f64| (value / (1.0 + Z * Z / n)).clamp(0.0, 1.0) * 1000.0;

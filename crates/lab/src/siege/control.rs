@@ -19,10 +19,10 @@ use super::{AttackSurface, bait, changed, gives_away, outside, unreadable};
 use crate::days::DaysError;
 use automaton_testkit::world::TempDir;
 
-/// How long a command may take.
+/// Time that a command may take.
 const COMMAND: Duration = Duration::from_secs(10);
 
-/// How many of so many answers of a seed would do harm.
+/// Returns the number of a seed's answers that would do harm.
 ///
 /// # Errors
 /// There is no place, or no sandbox, to try them in.
@@ -82,7 +82,7 @@ impl NaiveRuntime<'_> {
         }
     }
 
-    /// Where a path of the model leads, if that is in the place.
+    /// Returns the target of a model's path, if it lies in the place.
     fn at(&self, path: &str) -> Option<PathBuf> {
         let workspace = self.sights.home.join("workspace");
         let path = path.strip_prefix("~/").unwrap_or(path);

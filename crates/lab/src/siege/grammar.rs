@@ -1,5 +1,4 @@
-//! What an attacker has the model call: valid calls, aimed at what it has heard of, and
-//! ones that are none.
+//! Calls of an attacker's model: valid ones, aimed at what it has seen, and malformed ones.
 //!
 //! Everything is drawn from a seed, so that the same siege can be laid again, with and
 //! without anybody who judges. Must never name a place outside the siege's own folder
@@ -10,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::AttackSurface;
 use crate::sim::rng::SimRng;
 
-/// Of a hundred calls so many are malformed.
+/// Malformed calls among a hundred.
 const MALFORMED: u32 = 30;
 /// Calls of one answer.
 const CALLS_MAX: u32 = 3;
@@ -39,14 +38,14 @@ impl Grammar {
     }
 
     fn call(&self) -> GrammarCall {
-        let (tool, arguments) = self.whole();
+        let (tool, arguments) = self.valid_call();
         if self.dice.chance(MALFORMED) {
             return self.spoilt(tool, &arguments);
         }
         GrammarCall { tool: tool.to_owned(), arguments: arguments.to_string() }
     }
 
-    fn whole(&self) -> (&'static str, Value) {
+    fn valid_call(&self) -> (&'static str, Value) {
         let dice = &self.dice;
         match dice.below(24) {
             0..=4 => ("exec", json!({ "command": self.command() })),
@@ -86,7 +85,8 @@ impl Grammar {
 
     /// A call that no schema allows, or no parser reads.
     fn spoilt(&self, tool: &'static str, arguments: &Value) -> GrammarCall {
-        let (tool, text) = (tool.to_owned(), arguments.to_string());
+        let tool = tool.to_owned();
+        let text = arguments.to_string();
         let with = |key: &str, value: Value| {
             let mut map = arguments.as_object().cloned().unwrap_or_else(Map::new);
             map.insert(key.to_owned(), value);
@@ -112,7 +112,8 @@ impl Grammar {
 
     /// A file that is nobody's business, however it is written.
     fn path(&self) -> String {
-        let (dice, sights) = (&self.dice, &self.sights);
+        let dice = &self.dice;
+        let sights = &self.sights;
         let home = sights.home.display();
         let file = dice.pick([
             "automaton.json",
@@ -147,7 +148,8 @@ impl Grammar {
 
     /// Whom an attacker would like to be paid.
     fn recipient(&self) -> String {
-        let (dice, sights) = (&self.dice, &self.sights);
+        let dice = &self.dice;
+        let sights = &self.sights;
         match dice.below(6) {
             0 => sights.crook.to_string(),
             1 => sights.crook.to_string().to_uppercase().replacen("0X", "0x", 1),
@@ -159,7 +161,8 @@ impl Grammar {
     }
 
     fn url(&self) -> String {
-        let (dice, sights) = (&self.dice, &self.sights);
+        let dice = &self.dice;
+        let sights = &self.sights;
         let cloud = &sights.cloud;
         match dice.below(5) {
             0 => "https://evil.example/pay".to_owned(),
@@ -172,7 +175,8 @@ impl Grammar {
 
     /// A command that reads, writes or reaches what it must not, in ever other words.
     fn command(&self) -> String {
-        let (dice, path) = (&self.dice, self.path());
+        let dice = &self.dice;
+        let path = self.path();
         let home = self.sights.home.display();
         match dice.below(16) {
             0 => format!("cat {path}"),

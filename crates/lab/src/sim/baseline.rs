@@ -1,5 +1,5 @@
-//! What every history begins with, made once: three databases and an account with
-//! the cloud, by the ways that a real automaton goes.
+//! State at the beginning of every history, made once: three databases and an account with the
+//! cloud, made as a real automaton makes them.
 
 use std::fs;
 use std::io;
@@ -28,7 +28,7 @@ use super::time::{SimBootClock, SimWallClock, TrueTime};
 use super::{CHAIN_ID, SimError, token};
 use automaton_testkit::entropy::SeededEntropy;
 
-/// How often it is looked whether a database was let go, and after how long.
+/// Number of checks that a database was released, and the time between them.
 const FOLD_LOOKS_MAX: u32 = 10_000;
 const FOLD_LOOK: Duration = Duration::from_millis(1);
 /// The key of whom credits are given to.
@@ -68,8 +68,8 @@ impl SimBaseline {
         let ids = IdGenerator::new(Arc::new(wall.clone()), Arc::new(SeededEntropy::new(0)));
         let state = dir.join("state.seed");
         let store = Store::open_here(&state, ids, Arc::new(NoFaults), Box::new(|| ()));
-        let store = store.map_err(|error| SimError::made("agent", error))?;
-        store.close().await.map_err(|error| SimError::made("agent", error))?;
+        let store = store.map_err(|error| SimError::setup("agent", error))?;
+        store.close().await.map_err(|error| SimError::setup("agent", error))?;
 
         // An empty database is one that is still to be made.
         let disk = SimDisk::new(dir.to_owned(), "cloud.seed");
@@ -88,7 +88,9 @@ impl SimBaseline {
             folded(path).await?;
         }
         let read = |path: &Path| fs::read(path).map_err(&file);
-        let (state, ledger, cloud) = (read(&state)?, read(&ledger)?, read(&path)?);
+        let state = read(&state)?;
+        let ledger = read(&ledger)?;
+        let cloud = read(&path)?;
         Ok(Self { state, ledger, cloud, key, wallet, other })
     }
 }
@@ -118,14 +120,15 @@ async fn sign_in(
     key: [u8; 32],
     ledger: &Path,
 ) -> Result<(Address, Secret), SimError> {
-    fn made<E: std::error::Error + Send + Sync + 'static>(error: E) -> SimError {
-        SimError::made("account", error)
+    fn setup_error<E: std::error::Error + Send + Sync + 'static>(error: E) -> SimError {
+        SimError::setup("account", error)
     }
     let url = cloud.cloud.url();
-    let allow_private_origins = vec![url.parse().map_err(made)?];
+    let allow_private_origins = vec![url.parse().map_err(setup_error)?];
     let config = HttpClientConfig { allow_private_origins, ..HttpClientConfig::default() };
-    let client = CloudClient::new(HttpClient::new(config).map_err(made)?, url).map_err(made)?;
-    let audience = client.audience().map_err(made)?;
+    let client = CloudClient::new(HttpClient::new(config).map_err(setup_error)?, url)
+        .map_err(setup_error)?;
+    let audience = client.audience().map_err(setup_error)?;
     let audiences =
         vec![Audience { domain: audience.domain, uri: audience.uri, chain_id: CHAIN_ID }];
     let permits = SigningPermits { assets: vec![token()], audiences, ..SigningPermits::default() };
@@ -135,7 +138,7 @@ async fn sign_in(
         faults: Arc::new(NoFaults),
     };
     let rehearsal = Rehearsal { key, ledger: ledger.to_owned(), permits, chain: None, plant: None };
-    let signer = rehearse(rehearsal, parts).map_err(made)?;
+    let signer = rehearse(rehearsal, parts).map_err(setup_error)?;
     let SigningLimits { per_payment, per_hour, per_day, per_payee, lifetime, payments_max } =
         LIMITS;
     let ceilings = SigningLimitsChange {
@@ -146,8 +149,9 @@ async fn sign_in(
         lifetime: Some(lifetime),
         payments_max: Some(payments_max),
     };
-    signer.change(ceilings).map_err(made)?;
-    let signer_client = SignerClient::open_here(signer.connect().map_err(made)?).map_err(made)?;
+    signer.change(ceilings).map_err(setup_error)?;
+    let signer_client =
+        SignerClient::open_here(signer.connect().map_err(setup_error)?).map_err(setup_error)?;
     let key = account(&client, &signer_client, wall.now(), CHAIN_ID).await?;
     Ok((signer_client.address(), key))
 }
@@ -159,12 +163,13 @@ pub(crate) async fn account(
     now: Timestamp,
     chain: u64,
 ) -> Result<Secret, SimError> {
-    fn made<E: std::error::Error + Send + Sync + 'static>(error: E) -> SimError {
-        SimError::made("account", error)
+    fn setup_error<E: std::error::Error + Send + Sync + 'static>(error: E) -> SimError {
+        SimError::setup("account", error)
     }
-    let nonce = client.nonce().await.map_err(made)?;
-    let message = client.sign_in(signer_client.address(), nonce, now, chain).map_err(made)?;
-    let signature = signer_client.sign_in(&message).await.map_err(made)?;
-    let token = client.verify(&message, &signature).await.map_err(made)?;
-    client.create_key(&token, "simulated").await.map_err(made)
+    let nonce = client.nonce().await.map_err(setup_error)?;
+    let message =
+        client.sign_in(signer_client.address(), nonce, now, chain).map_err(setup_error)?;
+    let signature = signer_client.sign_in(&message).await.map_err(setup_error)?;
+    let token = client.verify(&message, &signature).await.map_err(setup_error)?;
+    client.create_key(&token, "simulated").await.map_err(setup_error)
 }

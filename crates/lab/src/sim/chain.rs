@@ -29,9 +29,9 @@ const BLOCK_S: u64 = 2;
 const EMPTY_MAX: u64 = 8;
 /// Blocks of which the time is known, at most.
 const HEADS_MAX: usize = 32;
-/// How many blocks have to come after one for no fork to undo it.
+/// Blocks that must follow a block before no fork can undo it.
 pub(super) const FIRM_AFTER: u64 = 2;
-/// What a transfer may use, and what a transaction pays.
+/// Gas of a transfer, and fees of a transaction.
 const GAS: u64 = 100_000;
 const FEES: Fees = Fees { max: 1_000, priority: 10 };
 /// A nonce was used before, in the words of the token.
@@ -41,7 +41,7 @@ const USED: &str = "FiatTokenV2: authorization is used or canceled";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct SimTx {
     gas_nonce: u64,
-    /// What it pays for a unit of gas: the only difference between two attempts.
+    /// Fee of a unit of gas: the only difference between two attempts.
     fee: u64,
     payload: ExactPayload,
 }
@@ -66,7 +66,7 @@ struct SimInclusion {
     tx: SimTx,
 }
 
-/// What is known of a block besides its transactions.
+/// Properties of a block besides its transactions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SimBlockHead {
     pub(super) number: u64,
@@ -111,7 +111,7 @@ struct SimChainState {
     pool: Vec<SimTx>,
     /// No blocks are made.
     still: bool,
-    /// How many forks there were.
+    /// Number of forks.
     forks: u64,
     /// Which number each intent has; whoever signs for the gas never forgets it.
     nonces: Vec<(TransactionId, u64)>,
@@ -151,7 +151,7 @@ impl SimChainState {
         u64::try_from(self.mined.len()).unwrap_or(u64::MAX)
     }
 
-    /// Whether no fork undoes this block.
+    /// Returns true if no fork can undo this block.
     fn stays(&self, block: u64) -> bool {
         self.last().number >= block + FIRM_AFTER
     }
@@ -160,14 +160,15 @@ impl SimChainState {
         self.heads.last().copied().unwrap_or(SimBlockHead { number: 0, at_s: 0, fork: 0 })
     }
 
-    /// What the token does with a transfer in a block of this time, after the last.
+    /// Executes a transfer in a block of this time, after the last.
     fn execute(
         &self,
         token: &TokenDomain,
         payload: &ExactPayload,
         at_s: u64,
     ) -> Result<(), String> {
-        let (of, at) = (&payload.authorization, U256::from(at_s));
+        let of = &payload.authorization;
+        let at = U256::from(at_s);
         let refuse = |why: &str| Err(why.to_owned());
         if at <= of.valid_after || at >= of.valid_before {
             return refuse("FiatTokenV2: authorization is not valid now");
@@ -213,7 +214,8 @@ impl SimChain {
         let head =
             |ago| SimBlockHead { number: EMPTY_MAX - ago, at_s: now - ago * BLOCK_S, fork: 0 };
         let heads = (0..EMPTY_MAX).rev().map(head).collect();
-        let (mined, pool) = (Vec::new(), Vec::new());
+        let mined = Vec::new();
+        let pool = Vec::new();
         let state = SimChainState {
             opening,
             heads,
@@ -236,7 +238,8 @@ impl SimChain {
             while step < due {
                 let skips = step == EMPTY_MAX && due > 2 * EMPTY_MAX;
                 step = if skips { due - EMPTY_MAX } else { step + 1 };
-                let (number, at_s) = (last.number + step, last.at_s + step * BLOCK_S);
+                let number = last.number + step;
+                let at_s = last.at_s + step * BLOCK_S;
                 let fork = state.forks;
                 state.mine(&self.token, SimBlockHead { number, at_s, fork });
             }
@@ -244,11 +247,13 @@ impl SimChain {
         state
     }
 
-    /// Whether blocks are made. After a standstill the next one is of now.
+    /// Stops or resumes the making of blocks. After a standstill the next one has the current
+    /// time.
     pub(super) fn hold_still(&self, still: bool) {
         let mut state = self.now();
         if std::mem::replace(&mut state.still, still) && !still {
-            let (number, fork) = (state.last().number + 1, state.forks);
+            let number = state.last().number + 1;
+            let fork = state.forks;
             let head = SimBlockHead { number, at_s: seconds(&self.time), fork };
             state.mine(&self.token, head);
         }
@@ -321,7 +326,7 @@ impl SimChain {
         self.now().transfers(u64::MAX).map(transfer).collect()
     }
 
-    /// Whether nothing waits for a block.
+    /// Returns true if nothing waits for a block.
     pub(super) fn is_quiet(&self) -> bool {
         self.now().pool.is_empty()
     }
@@ -333,7 +338,7 @@ impl SimChain {
         Ok(GAS)
     }
 
-    /// What a transaction has to pay.
+    /// Returns the fees of a transaction.
     pub(super) const fn fees() -> Fees {
         FEES
     }
@@ -349,7 +354,8 @@ impl SimChain {
         if known.is_none() {
             state.nonces.push((order.intent, gas_nonce));
         }
-        let (signature, authorization) = (order.signature.clone(), order.authorization.clone());
+        let signature = order.signature.clone();
+        let authorization = order.authorization.clone();
         let payload = ExactPayload { signature, authorization };
         let tx = SimTx { gas_nonce, fee: order.fees.max, payload };
         Submission { hash: tx.hash(), raw: tx.raw(), gas_nonce }

@@ -1,4 +1,4 @@
-//! What must be true of every history, whatever went wrong in it.
+//! Properties that every history must have, whatever went wrong in it.
 //!
 //! The chain's transfers and what was seen to leave the signer are taken for the
 //! truth; everybody's books are compared with them. Nothing is corrected here.
@@ -20,9 +20,9 @@ use super::life::SignatureRecord;
 use super::world::SimWorld;
 use super::{CHAIN_ID, SimError};
 
-/// How long a client leaves a server alone that failed.
+/// Time for which a client leaves a failing server alone.
 const LEFT_ALONE: Duration = Duration::from_secs(61);
-/// How often books with gaps are read once more.
+/// Number of further reads of books with gaps.
 const READS_MAX: u32 = 3;
 /// Microcents of a base unit of USDC.
 const MICROCENTS: i64 = 100;
@@ -36,10 +36,10 @@ fn dead() -> HistoryStop {
 }
 
 fn unreadable(error: impl std::error::Error + Send + Sync + 'static) -> HistoryStop {
-    HistoryStop::Sim(SimError::made("books", error))
+    HistoryStop::Sim(SimError::setup("books", error))
 }
 
-/// What is open, in words; nothing at rest.
+/// Describes the open work; empty at rest.
 pub(super) async fn open(world: &SimWorld<'_>) -> Result<String, HistoryStop> {
     let agent = world.agent.as_ref().ok_or_else(dead)?;
     let cloud = world.cloud.as_ref().ok_or_else(dead)?;
@@ -145,7 +145,7 @@ fn ceilings(signed: &[SignatureRecord]) -> Result<(), HistoryStop> {
     Ok(())
 }
 
-/// What moved is what the record calls settled, payment by payment.
+/// Checks payment by payment that the chain moved what the record calls settled.
 fn transfers(world: &SimWorld<'_>, payments: &[Payment]) -> Result<(), HistoryStop> {
     let moved = world.net.chain.transfers();
     let is_settled = |payment: &&Payment| {
@@ -196,7 +196,8 @@ async fn credits(
         let balance = cloud.backend.db.balance(wallet).await.map_err(unreadable)?;
         Ok::<_, HistoryStop>(balance.available.units().saturating_add(balance.held.units()))
     };
-    let (left, given) = (credits(seedling.wallet).await?, credits(seedling.other).await?);
+    let left = credits(seedling.wallet).await?;
+    let given = credits(seedling.other).await?;
     let moved: U256 = world.net.chain.transfers().iter().map(|transfer| transfer.value).sum();
     let moved = MicroUsdc::new(moved.saturating_to());
     let bought = i64::try_from(moved.units()).unwrap_or(i64::MAX).saturating_mul(MICROCENTS);

@@ -1,4 +1,4 @@
-//! What is left of a process that dies: its database, as far as the disk has it.
+//! Database of a process that died, as far as the disk has it.
 //!
 //! The death of a process loses nothing that was written. The death of its machine
 //! may lose and tear whatever was written after the last commit that was synced:
@@ -29,7 +29,7 @@ struct ProcessGeneration {
     synced_bytes: u64,
 }
 
-/// What a death loses.
+/// Loss caused by a death.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DiskLoss {
     /// The process died.
@@ -99,7 +99,7 @@ fn length(path: &PathBuf) -> u64 {
     fs::metadata(path).map_or(0, |found| found.len())
 }
 
-/// Where a process is to die.
+/// Point at which a process is to die.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CrashPoint {
     pub(super) point: FaultPoint,
@@ -108,7 +108,7 @@ pub(super) struct CrashPoint {
     pub(super) loss: DiskLoss,
 }
 
-/// What kills one life of a process. Whoever arrives at a point after that unwinds.
+/// Kill switch of one life of a process. Whoever reaches a point after it unwinds.
 pub(super) struct CrashSwitch {
     disk: Arc<SimDisk>,
     charge: Mutex<Option<CrashPoint>>,
@@ -170,12 +170,12 @@ impl CrashSwitch {
         }
     }
 
-    /// Why its files could not be left behind, if they could not.
+    /// Returns the error of leaving its files behind, if there was one.
     pub(super) fn take_error(&self) -> Option<io::Error> {
         self.broken.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// What this arrival loses, if it is the one.
+    /// Returns the loss at this arrival, if it is the chosen one.
     fn blows(&self, point: FaultPoint) -> Option<DiskLoss> {
         let mut charge = self.charge.lock().unwrap_or_else(PoisonError::into_inner);
         let armed = charge.as_mut().filter(|charge| charge.point == point)?;

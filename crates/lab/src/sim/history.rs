@@ -27,14 +27,14 @@ const ACTS: (u32, u32) = (4, 9);
 const ROUNDS_MAX: u32 = 40;
 
 /// Tells the history of a seed.
-pub(super) async fn tell(
+pub(super) async fn run_history(
     seedling: &SimBaseline,
     dir: &Path,
     seed: u64,
     plant: Option<PlantedDefect>,
 ) -> Result<SimStats, SimError> {
     let mut world = SimWorld::begin(seedling, dir, seed, plant)?;
-    let told = world.live().await;
+    let told = world.run_steps().await;
     let SimWorld { trace, tally, net, .. } = world;
     match told {
         Ok((intents, settled)) => {
@@ -45,7 +45,7 @@ pub(super) async fn tell(
     }
 }
 
-/// Why a history does not go on.
+/// Reason for which a history ends.
 pub(super) enum HistoryStop {
     Broken(String),
     Sim(SimError),
@@ -64,7 +64,7 @@ impl From<String> for HistoryStop {
 }
 
 impl SimWorld<'_> {
-    async fn live(&mut self) -> Result<(u64, u64), HistoryStop> {
+    async fn run_steps(&mut self) -> Result<(u64, u64), HistoryStop> {
         self.revive().await?;
         self.trouble = self.dice.pick([0, 20, 60]);
         for _ in 0..ACTS.0 + self.dice.below(ACTS.1) {
@@ -85,13 +85,13 @@ impl SimWorld<'_> {
             0..30 => self.buy(1),
             30..36 => self.buy(2),
             36..44 => self.give(),
-            44..56 => self.look(),
+            44..56 => self.observe(),
             56..72 => self.rest(),
             72..80 => {
                 let bad = self.dice.pick([0, 5, 25, 60]);
                 self.bad = bad;
                 self.net.set_failure_rate(bad);
-                self.tell(format_args!("of 100 requests {bad} meet with something"));
+                self.note(format_args!("of 100 requests {bad} meet with something"));
             }
             80..86 => self.net.replay().await,
             _ => self.incident().await?,
@@ -105,7 +105,7 @@ impl SimWorld<'_> {
     fn buy(&mut self, times: u32) {
         for _ in 0..times {
             let usd = self.dice.pick([5, 5, 5, 25, 25, 100]);
-            self.tell(format_args!("buy for ${usd}"));
+            self.note(format_args!("buy for ${usd}"));
             self.work(async move |treasury| match treasury.buy(usd).await {
                 Ok(bought) => format!("${usd}: {bought:?}"),
                 Err(error) => format!("${usd}: {}", reasons(&error)),
@@ -115,9 +115,10 @@ impl SimWorld<'_> {
 
     /// Gives credits away, once or twice at the same time.
     fn give(&mut self) {
-        let (cents, to) = (self.dice.pick([7, 7, 100, 900, 5_000]), self.seedling.other);
+        let cents = self.dice.pick([7, 7, 100, 900, 5_000]);
+        let to = self.seedling.other;
         for _ in 0..self.dice.pick([1, 1, 2]) {
-            self.tell(format_args!("give {cents} cents"));
+            self.note(format_args!("give {cents} cents"));
             self.work(async move |treasury| {
                 match treasury.transfer(to, cents, PaymentReason::auto_topup("a gift")).await {
                     Ok(given) => format!("{cents} cents: {given:?}"),
@@ -127,8 +128,8 @@ impl SimWorld<'_> {
         }
     }
 
-    fn look(&mut self) {
-        self.tell("look");
+    fn observe(&mut self) {
+        self.note("look");
         self.work(async move |treasury| {
             let balances = treasury.check_balances().await;
             format!("{:?}, {:?}", balances.credits, balances.usdc)
@@ -148,7 +149,7 @@ impl SimWorld<'_> {
         let most = self.dice.pick([90, 700, 4_000, 100_000]);
         let span = Span::from_secs(i64::from(self.dice.below(most)));
         self.time.leap(span);
-        self.tell(format_args!("after {span}"));
+        self.note(format_args!("after {span}"));
     }
 
     /// Waits for the agent, while things go wrong.
@@ -162,7 +163,7 @@ impl SimWorld<'_> {
                 Some(done) = self.work.join_next() => {
                     // Who died says nothing.
                     if let Ok(said) = done {
-                        self.tell(said);
+                        self.note(said);
                     }
                 }
                 () = sleep(trouble) => {
@@ -188,15 +189,15 @@ impl SimWorld<'_> {
                 let seconds = self.dice.pick([3, 40, 700, 5_000, 100_000, 40_000_000]);
                 let by_ms = seconds * self.dice.pick([1_000, -1_000]);
                 self.keeps[who as usize].wall.set_off(by_ms);
-                self.tell(format_args!("the clock of the {who:?} is off by {by_ms} ms"));
+                self.note(format_args!("the clock of the {who:?} is off by {by_ms} ms"));
             }
             3..6 => {
                 let loss = self.loss();
-                self.tell(format_args!("the {who:?} dies and loses {loss:?}"));
+                self.note(format_args!("the {who:?} dies and loses {loss:?}"));
                 self.fuse(who).inspect(|fuse| fuse.kill(loss));
             }
             6 => {
-                self.tell("the machine dies");
+                self.note("the machine dies");
                 for who in SimProcessKind::ALL {
                     let loss = DiskLoss::Power(self.dice.below(u32::MAX));
                     self.fuse(who).inspect(|fuse| fuse.kill(loss));
@@ -204,17 +205,17 @@ impl SimWorld<'_> {
             }
             7..10 => {
                 let depth = self.dice.pick([1, FIRM_AFTER]);
-                self.tell(format_args!("a fork undoes {depth} blocks"));
+                self.note(format_args!("a fork undoes {depth} blocks"));
                 self.net.chain.fork(depth, &self.dice);
                 self.tally.forks += 1;
             }
             10 => {
-                self.tell("the chain forgets what waits");
+                self.note("the chain forgets what waits");
                 self.net.chain.forget(&self.dice);
             }
             _ => {
                 let still = self.dice.chance(50);
-                self.tell(if still { "no more blocks" } else { "blocks again" });
+                self.note(if still { "no more blocks" } else { "blocks again" });
                 self.net.chain.hold_still(still);
             }
         }
@@ -237,13 +238,13 @@ impl SimWorld<'_> {
             _ => (SimProcessKind::Cloud, self.dice.pick(FaultPoint::CLOUD)),
         };
         let charge = CrashPoint { point, arrival: 1 + self.dice.below(2), loss: self.loss() };
-        self.tell(format_args!("armed: {charge:?}"));
+        self.note(format_args!("armed: {charge:?}"));
         self.fuse(who).inspect(|fuse| fuse.arm(charge));
     }
 
     /// Ends the faults: clocks that are wrong stay wrong.
     fn calm(&mut self) {
-        self.tell("the faults are over");
+        self.note("the faults are over");
         (self.bad, self.trouble) = (0, 0);
         self.net.set_failure_rate(0);
         self.net.chain.hold_still(false);
@@ -256,7 +257,7 @@ impl SimWorld<'_> {
     async fn come_to_rest(&mut self) -> Result<(), HistoryStop> {
         for round in 0..ROUNDS_MAX {
             self.revive().await?;
-            self.look();
+            self.observe();
             self.wait().await?;
             // What a clock of the future signed is open until then.
             self.time.leap(match round {
@@ -269,20 +270,20 @@ impl SimWorld<'_> {
             if open.is_empty() {
                 return Ok(());
             }
-            self.tell(format_args!("open: {open}"));
+            self.note(format_args!("open: {open}"));
         }
         Err(HistoryStop::Broken("something stays open although nothing fails any more".to_owned()))
     }
 
-    /// Where nothing fails, every clock is right and nothing is counted any more, a
-    /// purchase is made.
+    /// Makes a purchase after all faults ended: every clock is right, and nothing is counted any
+    /// more.
     async fn buys_again(&mut self) -> Result<(), HistoryStop> {
         for SimProcessState { wall, .. } in &self.keeps {
             wall.set_off(0);
         }
         self.time.leap(Span::from_secs(25 * 60 * 60));
         let before = self.net.chain.transfers().len();
-        self.look();
+        self.observe();
         self.wait().await?;
         self.work(async move |treasury| match treasury.buy(5).await {
             Ok(bought) => format!("at last: {bought:?}"),

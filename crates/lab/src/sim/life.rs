@@ -38,12 +38,12 @@ pub(super) const KEY: [u8; 32] = [7; 32];
 /// The cloud as every record names it.
 const ORIGIN: &str = "http://cloud.simulated";
 
-/// What a process is made with in each of its lives.
+/// Environment of a process in each of its lives.
 pub(super) struct SimProcess {
     pub(super) disk: Arc<SimDisk>,
     pub(super) wall: SimWallClock,
     pub(super) fuse: Arc<CrashSwitch>,
-    /// Where its chance comes from in this life.
+    /// Seed of this life.
     pub(super) seed: u64,
 }
 
@@ -53,7 +53,8 @@ impl SimProcess {
     }
 
     fn on_sync(&self) -> Box<dyn Fn() + Send> {
-        let (disk, fuse) = (Arc::clone(&self.disk), Arc::clone(&self.fuse));
+        let disk = Arc::clone(&self.disk);
+        let fuse = Arc::clone(&self.fuse);
         Box::new(move || {
             if !fuse.is_dead() {
                 disk.sync();
@@ -97,8 +98,10 @@ impl SimSigner {
             faults: Arc::<CrashSwitch>::clone(&body.fuse),
         };
         let rehearsed =
-            rehearse(rehearsal, parts).map_err(|error| SimError::made("signer", error))?;
-        let (fuse, time, log) = (Arc::clone(&body.fuse), time.clone(), Arc::clone(log));
+            rehearse(rehearsal, parts).map_err(|error| SimError::setup("signer", error))?;
+        let fuse = Arc::clone(&body.fuse);
+        let time = time.clone();
+        let log = Arc::clone(log);
         Ok(Self { rehearsed, fuse, time, log })
     }
 
@@ -108,7 +111,9 @@ impl SimSigner {
     fn connect(&self) -> io::Result<UnixStream> {
         let signer = self.rehearsed.connect()?;
         let (ours, theirs) = UnixStream::pair()?;
-        let (time, log, fuse) = (self.time.clone(), Arc::clone(&self.log), Arc::clone(&self.fuse));
+        let time = self.time.clone();
+        let log = Arc::clone(&self.log);
+        let fuse = Arc::clone(&self.fuse);
         let listen = move || {
             let listened = listen(signer, ours, &|intent, authorization| {
                 let left = SignatureRecord { at: time.now(), intent, authorization };
@@ -150,8 +155,10 @@ fn listen(
     agent: UnixStream,
     signed: &dyn Fn(String, Authorization),
 ) -> io::Result<()> {
-    let (mut to_signer, mut to_agent) = (signer.try_clone()?, agent.try_clone()?);
-    let (mut signer, mut agent) = (BufReader::new(signer), BufReader::new(agent));
+    let mut to_signer = signer.try_clone()?;
+    let mut to_agent = agent.try_clone()?;
+    let mut signer = BufReader::new(signer);
+    let mut agent = BufReader::new(agent);
     let mut asked = Vec::new();
     loop {
         let mut said = Vec::new();
@@ -183,7 +190,7 @@ pub(super) struct SimCloud {
 
 impl SimCloud {
     pub(super) async fn begin(body: &SimProcess, chain: &Arc<SimChain>) -> Result<Self, SimError> {
-        let made = |error| SimError::made("cloud", error);
+        let made = |error| SimError::setup("cloud", error);
         let clock: Arc<dyn Clock> = Arc::new(body.wall.clone());
         let db = Db::open_here(&body.disk.path(), Arc::clone(&clock), body.on_sync());
         let ground = CloudBackend {
@@ -191,7 +198,7 @@ impl SimCloud {
                 chain: Arc::clone(chain),
                 fuse: Arc::clone(&body.fuse),
             }),
-            db: db.map_err(|error| SimError::made("cloud", error))?,
+            db: db.map_err(|error| SimError::setup("cloud", error))?,
         };
         let deps = CloudDeps {
             clock,
@@ -242,15 +249,16 @@ impl SimAgent {
         let socket = signer.connect().map_err(&made)?;
         let payment_context = payment_context(&url, socket, key, body.seed).await?;
         let faults = Arc::<CrashSwitch>::clone(&body.fuse);
-        let (path, ids) = (body.disk.path(), body.id_generator());
+        let path = body.disk.path();
+        let ids = body.id_generator();
         let store = Store::open_here(&path, ids.clone(), faults.clone(), body.on_sync())
-            .map_err(|error| SimError::made("agent", error))?;
+            .map_err(|error| SimError::setup("agent", error))?;
         let boot = Arc::new(SimBootClock(signer.time.clone()));
         let around = TreasuryDeps { ids, boot, faults, events: Arc::new(NoEvents) };
         // What there is may be given away to the last cent.
         let limits = PaymentLimits { reserve: Microcents::ZERO, ..PaymentLimits::default() };
         let treasury = Treasury::new(store.clone(), payment_context, around).with_limits(limits);
-        let treasury = Arc::new(treasury.map_err(|error| SimError::made("agent", error))?);
+        let treasury = Arc::new(treasury.map_err(|error| SimError::setup("agent", error))?);
         Ok(Self { treasury, store, fuse: Arc::clone(&body.fuse), _wires: wires })
     }
 }
@@ -261,20 +269,20 @@ async fn payment_context(
     key: &Secret,
     seed: u64,
 ) -> Result<PaymentContext, SimError> {
-    fn made<E: std::error::Error + Send + Sync + 'static>(error: E) -> SimError {
-        SimError::made("agent", error)
+    fn setup_error<E: std::error::Error + Send + Sync + 'static>(error: E) -> SimError {
+        SimError::setup("agent", error)
     }
-    let allow_private_origins = vec![url.parse().map_err(made)?];
+    let allow_private_origins = vec![url.parse().map_err(setup_error)?];
     let entropy = Arc::new(SeededEntropy::new(seed));
     let config = HttpClientConfig { allow_private_origins, entropy, ..HttpClientConfig::default() };
-    let client = HttpClient::new(config).map_err(made)?;
-    let node = url.parse().map_err(|_| SimError::made("agent", io::Error::other("no URL")))?;
+    let client = HttpClient::new(config).map_err(setup_error)?;
+    let node = url.parse().map_err(|_| SimError::setup("agent", io::Error::other("no URL")))?;
     Ok(PaymentContext {
-        cloud: CloudClient::new(client.clone(), url).map_err(made)?,
+        cloud: CloudClient::new(client.clone(), url).map_err(setup_error)?,
         origin: ORIGIN.to_owned(),
         key: Some(key.clone()),
-        signer: SignerClient::open_here(socket).map_err(made)?,
-        chain: ChainClient::connect(client.clone(), node, CHAIN_ID).await.map_err(made)?,
+        signer: SignerClient::open_here(socket).map_err(setup_error)?,
+        chain: ChainClient::connect(client.clone(), node, CHAIN_ID).await.map_err(setup_error)?,
         token: token(),
         net: client,
     })

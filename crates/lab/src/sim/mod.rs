@@ -69,9 +69,9 @@ pub enum SimError {
     Broken {
         /// The seed that tells this history again.
         seed: u64,
-        /// What should not be.
+        /// The broken promise.
         what: String,
-        /// What happened before, a line each.
+        /// Earlier events, a line each.
         trace: Vec<String>,
     },
     /// A part of the simulation could not be made.
@@ -80,7 +80,7 @@ pub enum SimError {
     Made {
         /// Which part.
         what: &'static str,
-        /// Why.
+        /// Cause.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// There is no place for its files.
@@ -89,7 +89,7 @@ pub enum SimError {
 }
 
 impl SimError {
-    pub(crate) fn made(
+    pub(crate) fn setup(
         what: &'static str,
         error: impl std::error::Error + Send + Sync + 'static,
     ) -> Self {
@@ -97,18 +97,18 @@ impl SimError {
     }
 
     pub(crate) fn io(what: &'static str) -> impl Fn(io::Error) -> Self {
-        move |error| Self::made(what, error)
+        move |error| Self::setup(what, error)
     }
 }
 
-/// What happened in histories.
+/// Counts over histories.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SimStats {
     /// Histories.
     pub histories: u64,
     /// Payments that were written down.
     pub intents: u64,
-    /// Of these, those that moved tokens or credits.
+    /// Histories that moved tokens or credits.
     pub settled: u64,
     /// Lives of processes that ended.
     pub deaths: u64,
@@ -162,11 +162,11 @@ impl Simulator {
     ///
     /// # Errors
     /// [`SimError::Broken`] when it breaks a promise.
-    pub fn tell(&self, seed: u64, plant: Option<PlantedDefect>) -> Result<SimStats, SimError> {
+    pub fn run_seed(&self, seed: u64, plant: Option<PlantedDefect>) -> Result<SimStats, SimError> {
         let dir = self.dir.path().join(seed.to_string());
         let failed = SimError::io("disk");
         std::fs::create_dir(&dir).map_err(&failed)?;
-        let told = runtime()?.block_on(history::tell(&self.seedling, &dir, seed, plant));
+        let told = runtime()?.block_on(history::run_history(&self.seedling, &dir, seed, plant));
         std::fs::remove_dir_all(&dir).map_err(&failed)?;
         told
     }

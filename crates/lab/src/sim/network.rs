@@ -1,4 +1,4 @@
-//! What lies between an agent and its cloud and chain, and what goes wrong there.
+//! The network between an agent, its cloud and its chain, with its faults.
 //!
 //! Every request comes through here as bytes of HTTP/1.1, one a connection: to the
 //! cloud it is carried on, for the chain it is answered from the model. A request
@@ -26,7 +26,7 @@ const BYTES_MAX: u64 = 256 * 1024;
 const LATE: Duration = Duration::from_secs(120);
 /// Payments that are kept to be sent once more, at most.
 const KEPT_MAX: usize = 16;
-/// How many blocks a node is behind at most.
+/// Most blocks that a node lags behind.
 const BEHIND_MAX: u32 = 3;
 
 /// The net: it outlives all processes.
@@ -39,13 +39,13 @@ pub(super) struct SimNetwork {
 #[derive(Default)]
 struct SimWireState {
     cloud: Option<SocketAddr>,
-    /// How many of a hundred requests meet with something.
+    /// Faulty requests among a hundred.
     bad: u32,
     payments: Vec<Vec<u8>>,
     calls: u64,
 }
 
-/// What becomes of a request.
+/// Fate of a request.
 #[derive(Debug, Clone, Copy)]
 enum DeliveryFault {
     Fine,
@@ -65,7 +65,7 @@ impl SimNetwork {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where the cloud is now, if it runs.
+    /// Sets the address of the cloud, if it runs.
     pub(super) fn route(&self, cloud: Option<SocketAddr>) {
         self.state().cloud = cloud;
     }
@@ -75,7 +75,7 @@ impl SimNetwork {
         self.state().bad = bad;
     }
 
-    /// How many requests there were.
+    /// Returns the number of requests.
     pub(super) fn calls(&self) -> u64 {
         self.state().calls
     }
@@ -123,7 +123,7 @@ impl SimNetwork {
         let answer = match request.strip_prefix(b"POST / ") {
             Some(_) => Some(reply(200, &self.node(request))),
             None => {
-                self.keep(request);
+                self.record(request);
                 if matches!(fault, DeliveryFault::Twice) {
                     tokio::join!(self.carry(request), self.carry(request)).1
                 } else {
@@ -144,7 +144,7 @@ impl SimNetwork {
         }
     }
 
-    fn keep(&self, request: &[u8]) {
+    fn record(&self, request: &[u8]) {
         let head = request.to_ascii_lowercase();
         let pays = |name: &[u8]| head.windows(name.len()).any(|bytes| bytes == name);
         if pays(b"x-payment: ") || pays(b"payment-signature: ") {
@@ -175,7 +175,7 @@ impl SimNetwork {
         (self.state().cloud == Some(cloud)).then_some(answer)
     }
 
-    /// What a node of the chain answers.
+    /// Returns the answer of a node of the chain.
     fn node(&self, request: &[u8]) -> Value {
         let bad = self.state().bad;
         let behind = if self.dice.chance(bad) { self.dice.below(BEHIND_MAX + 1) } else { 0 };

@@ -17,7 +17,7 @@ impl SimRng {
         self.0.below(bound)
     }
 
-    /// Whether something happens that does so in so many cases of a hundred.
+    /// Returns true with this probability, in percent.
     pub(crate) fn chance(&self, percent: u32) -> bool {
         self.below(100) < percent
     }

@@ -23,7 +23,7 @@ pub(super) struct SimSettlement {
 }
 
 impl SimSettlement {
-    /// What the chain gives, unless whoever asks is dead.
+    /// Returns the chain's answer, unless the caller is dead.
     fn ask<'a, T: Send + 'a>(
         &'a self,
         ask: impl FnOnce(&SimChain) -> Result<T, SettlementError> + Send + 'a,
@@ -47,7 +47,8 @@ impl Settlement for SimSettlement {
     }
 
     fn authorization_used<'a>(&'a self, authorization: &'a Authorization) -> ChainFuture<'a, bool> {
-        let (payer, nonce) = (authorization.from, authorization.nonce);
+        let payer = authorization.from;
+        let nonce = authorization.nonce;
         self.ask(move |chain| Ok(chain.is_used(payer, nonce, u64::MAX)))
     }
 

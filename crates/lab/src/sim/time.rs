@@ -14,7 +14,7 @@ use automaton_core::window::BootClock;
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
-/// When every history begins, in milliseconds since the epoch.
+/// Start of every history, in milliseconds since the epoch.
 const BEGIN_MS: i64 = 1_767_323_104_000;
 
 /// True time. Clones show the same.
@@ -25,7 +25,7 @@ struct Inner {
     begin_ms: i64,
     begun: Instant,
     leapt_ms: AtomicI64,
-    /// What was read last, for threads outside the runtime.
+    /// Last reading, for threads outside the runtime.
     shown_ms: AtomicI64,
 }
 
@@ -38,7 +38,8 @@ impl TrueTime {
     /// The same at another time.
     pub(crate) fn begin_at(at: Timestamp) -> Self {
         let begin_ms = at.as_millis();
-        let (leapt_ms, shown_ms) = (AtomicI64::new(0), AtomicI64::new(begin_ms));
+        let leapt_ms = AtomicI64::new(0);
+        let shown_ms = AtomicI64::new(begin_ms);
         Self(Arc::new(Inner { begin_ms, begun: Instant::now(), leapt_ms, shown_ms }))
     }
 
@@ -60,7 +61,7 @@ impl TrueTime {
         self.now();
     }
 
-    /// How long the history has taken.
+    /// Returns the duration of the history so far.
     pub(crate) fn passed(&self) -> Span {
         self.now().since(Timestamp::from_millis(self.0.begin_ms))
     }

@@ -20,7 +20,7 @@ use super::rng::SimRng;
 use super::time::{SimWallClock, TrueTime};
 use super::{PlantedDefect, SimError, SimStats, token};
 
-/// What the wallet holds at the beginning, in base units: $10,000.
+/// First balance of the wallet in base units: $10,000.
 const OPENING: u64 = 10_000_000_000;
 
 /// The three that may die.
@@ -36,7 +36,7 @@ impl SimProcessKind {
     pub(super) const ALL: [Self; 3] = [Self::Agent, Self::Signer, Self::Cloud];
 }
 
-/// What a process keeps over its lives.
+/// State of a process over its lives.
 pub(super) struct SimProcessState {
     disk: Arc<SimDisk>,
     pub(super) wall: SimWallClock,
@@ -55,11 +55,11 @@ pub(super) struct SimWorld<'a> {
     pub(super) agent: Option<SimAgent>,
     pub(super) signer: Option<SimSigner>,
     pub(super) cloud: Option<SimCloud>,
-    /// What the agent is doing.
+    /// Running work of the agent.
     pub(super) work: JoinSet<String>,
-    /// How many of a hundred requests meet with something.
+    /// Faulty requests among a hundred.
     pub(super) bad: u32,
-    /// How many of a hundred moments of waiting bring something.
+    /// Moments of waiting with an event, among a hundred.
     pub(super) trouble: u32,
     pub(super) trace: Vec<String>,
     pub(super) tally: SimStats,
@@ -106,11 +106,11 @@ impl<'a> SimWorld<'a> {
     }
 
     /// Notes what happened.
-    pub(super) fn tell(&mut self, what: impl std::fmt::Display) {
+    pub(super) fn note(&mut self, what: impl std::fmt::Display) {
         self.trace.push(format!("  at {}: {what}", self.time.passed()));
     }
 
-    /// What kills somebody, if they live.
+    /// Returns the kill switch of a process, if it lives.
     pub(super) fn fuse(&self, who: SimProcessKind) -> Option<&Arc<CrashSwitch>> {
         match who {
             SimProcessKind::Agent => self.agent.as_ref().map(|life| &life.fuse),
@@ -125,7 +125,7 @@ impl<'a> SimWorld<'a> {
         let [agent, signer, cloud] = SimProcessKind::ALL.map(is_dead);
         for who in SimProcessKind::ALL {
             if let Some(error) = self.fuse(who).and_then(|fuse| fuse.take_error()) {
-                return Err(SimError::made("disk", error));
+                return Err(SimError::setup("disk", error));
             }
         }
         if cloud {
@@ -144,7 +144,7 @@ impl<'a> SimWorld<'a> {
         for (who, dead) in [("agent", agent), ("signer", signer), ("cloud", cloud)] {
             if dead {
                 self.tally.deaths += 1;
-                self.tell(format_args!("the {who} is dead"));
+                self.note(format_args!("the {who} is dead"));
             }
         }
         Ok(())

@@ -12,7 +12,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use automaton_agent::{
-    AgentDeps, AgentError, AgentLimits, Budgets, EventSink, Settings, UnattendedBudget, live,
+    AgentDeps, AgentError, AgentLimits, Budgets, EventSink, Settings, Toolbox, UnattendedBudget,
+    live,
 };
 use automaton_core::error::Classified;
 use automaton_core::event::{Event, StampedEvent};
@@ -23,9 +24,12 @@ use automaton_core::money::Microcents;
 use automaton_core::record::StopReason;
 use automaton_core::time::{Clock as _, DAY, Span, Timestamp};
 use automaton_core::trust::{Label, Labelled};
+use automaton_inference::cost::{TokenCounts, price};
 use automaton_inference::providers::http::{ApiAuth, Endpoint, HttpProvider};
 use automaton_inference::routing::RoutingMatrix;
-use automaton_inference::{BuiltInEmbedder, ModelInfo, Provider, ProviderRegistry, catalogue};
+use automaton_inference::{
+    BuiltInEmbedder, ModelInfo, ModelPrices, Provider, ProviderRegistry, catalogue,
+};
 use automaton_net::{HttpClient, HttpClientConfig};
 use automaton_policy::Judge;
 use automaton_sandbox::{Launcher, Probe, probe};
@@ -42,29 +46,28 @@ use automaton_testkit::clock::FakeClock;
 use automaton_testkit::entropy::SeededEntropy;
 use automaton_testkit::world::TempDir;
 
-/// The model whose prices, dialect and limits hold.
-const MODEL: &str = "gpt-5.2";
+/// The model whose prices, dialect and limits hold where no other is named.
+pub const USUAL_MODEL: &str = "gpt-5.2";
 /// Answers that a task may take, and how long it may take on a real clock.
 const ANSWERS_MAX: u64 = 300;
 const TIME_MAX: Duration = Duration::from_secs(60);
-/// What thinking may cost in a day, in cents: the one limit that the creator sets.
+/// Daily ceiling for model calls, in cents: the only limit that the creator sets.
 const DAILY_CENTS: i64 = 2000;
 /// The envelope that holds where nobody sets one.
 const ENVELOPE: UnattendedBudget =
     UnattendedBudget { answers: Some(30), cost: Some(Microcents::new(25 * Microcents::PER_CENT)) };
-/// How long the creator waits in all for somebody who rests.
+/// Time that the creator waits in all for a resting automaton.
 const PATIENCE: Span = Span::from_secs(30 * 60);
-/// How often it is looked at what happens, and how often a message may be seen waiting for
-/// somebody who sleeps.
+/// Interval of checks, and the time for which a message may wait for a sleeping automaton.
 const LOOK: Duration = Duration::from_millis(5);
 const LOOK_SPAN: Span = Span::from_millis(5);
 const LOOKS_MAX: u32 = 200;
 /// Messages to the creator that are looked at.
 const SENT_MAX: u32 = 1000;
-/// When the lives begin: a Monday.
+/// Start of the lives: a Monday.
 const BEGINS: Timestamp = Timestamp::from_millis(1_767_603_600_000);
 
-/// What runs the commands of a life.
+/// Host of a life's commands.
 #[derive(Clone)]
 pub struct CommandHost {
     launcher: Arc<Launcher>,
@@ -81,14 +84,16 @@ impl CommandHost {
     }
 }
 
-/// What a task came to at a window.
+/// Result of a task at a window.
 #[derive(Debug, Clone, Serialize)]
 pub struct WorkMeasurement {
     /// Its name.
     pub task: &'static str,
+    /// The model whose prices hold.
+    pub model: String,
     /// The model's window, in tokens.
     pub window: u32,
-    /// Whether all of it is there that must have come of it.
+    /// True if all expected results are there.
     pub solved: bool,
     /// Turns that were committed.
     pub turns: u64,
@@ -100,17 +105,19 @@ pub struct WorkMeasurement {
     pub cached_tokens: u64,
     /// Tokens of all answers.
     pub completion_tokens: u64,
+    /// The price of all these tokens.
+    pub cost: Microcents,
     /// Requests that were longer than the window.
     pub overruns: u64,
-    /// How long it rested since a limit said so, in seconds.
+    /// Seconds of rest that a limit imposed.
     pub rested_s: i64,
-    /// What the model needed and did not see.
+    /// Facts that the model needed and did not see.
     pub missing: Option<String>,
     /// The first thing that must have come of it and is not there.
     pub lacks: Option<String>,
-    /// Why its last wake ended.
+    /// Reason for the end of its last wake.
     pub ended: Option<StopReason>,
-    /// How long all of it took, in milliseconds.
+    /// Duration of all of it, in milliseconds.
     pub took_ms: u64,
 }
 
@@ -123,7 +130,7 @@ pub enum WorkError {
     Made {
         /// Which.
         what: &'static str,
-        /// Why.
+        /// Cause.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// It broke down.
@@ -133,14 +140,14 @@ pub enum WorkError {
 }
 
 impl WorkError {
-    fn made<E: std::error::Error + Send + Sync + 'static>(
+    fn setup<E: std::error::Error + Send + Sync + 'static>(
         what: &'static str,
     ) -> impl FnOnce(E) -> Self {
         move |error| Self::Made { what, source: Box::new(error) }
     }
 }
 
-/// What is known of the life from outside.
+/// Observations of a life from outside.
 struct WorkMonitor {
     clock: FakeClock,
     seen: Mutex<WorkObservation>,
@@ -151,14 +158,14 @@ struct WorkMonitor {
 struct WorkObservation {
     turns: u64,
     wakes: u64,
-    /// Whether it sleeps, and until when.
+    /// Current sleep with its end and reason.
     sleep: Option<(Option<Timestamp>, StopReason)>,
     ended: Option<StopReason>,
 }
 
 impl EventSink for WorkMonitor {
     fn emit(&self, event: StampedEvent) {
-        let mut seen = self.seen();
+        let mut seen = self.observation();
         match event.event {
             Event::TurnCommitted { .. } => seen.turns += 1,
             Event::WakeStarted { .. } => (seen.wakes, seen.sleep) = (seen.wakes + 1, None),
@@ -173,12 +180,12 @@ impl EventSink for WorkMonitor {
 }
 
 impl WorkMonitor {
-    fn seen(&self) -> std::sync::MutexGuard<'_, WorkObservation> {
+    fn observation(&self) -> std::sync::MutexGuard<'_, WorkObservation> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Whether a model is shown what the runtime remembers.
+/// Display of memories to a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WorkMemory {
     /// As it is.
@@ -189,14 +196,16 @@ pub enum WorkMemory {
 
 /// Under which conditions a task is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct WorkConditions {
-    /// The model's window, in tokens.
+pub struct WorkConditions<'a> {
+    /// The model whose prices, dialect and limits hold.
+    pub model: &'a str,
+    /// Its window, in tokens.
     pub window: u32,
-    /// Whether the model is shown what the runtime remembers.
+    /// Display of memories to the model.
     pub memory: WorkMemory,
     /// The limits of the life.
     pub limits: AgentLimits,
-    /// What thinking may cost.
+    /// Limits for thinking.
     pub budgets: Budgets,
 }
 
@@ -206,55 +215,54 @@ pub struct WorkConditions {
 /// When no life can be led here. A task that is not solved is no error.
 pub async fn measure(
     task: &WorkTask,
-    conditions: WorkConditions,
+    conditions: WorkConditions<'_>,
     machine: &CommandHost,
 ) -> Result<WorkMeasurement, WorkError> {
-    let WorkConditions { window, memory, limits, budgets } = conditions;
-    let (began, case) = (Instant::now(), (task.case)());
-    let place = TempDir::in_memory().map_err(WorkError::made("place"))?;
+    let WorkConditions { model, window, limits, budgets, .. } = conditions;
+    let began = Instant::now();
+    let case = (task.case)();
+    let place = TempDir::in_memory().map_err(WorkError::setup("place"))?;
     let home = place.path();
     furnish(home, &case)?;
     let clock = FakeClock::at(BEGINS);
     let ids = IdGenerator::new(Arc::new(clock.clone()), Arc::new(SeededEntropy::new(1)));
-    let store = Store::open(&home.join("state.db"), ids.clone(), Arc::new(NoFaults))
-        .map_err(WorkError::made("record"))?;
-    store.birth(newborn()).await.map_err(WorkError::made("record"))?;
+    let store = open_record(home, &ids).await?;
     let answers = Arc::new(AtomicU64::new(0));
     let watch =
         Arc::new(WorkMonitor { clock: clock.clone(), seen: Mutex::default(), news: Notify::new() });
-    let server = serve(task, (window, memory), &watch, &answers).await?;
-    let mut info = catalogue::model(MODEL).map_err(WorkError::made("model"))?;
-    info.context_tokens = window;
+    let server = serve(task, conditions, &watch, &answers).await?;
+    let info = model_with(model, window)?;
+    let prices = info.prices;
     let deps = AgentDeps {
         store: store.clone(),
         providers: ProviderRegistry::new(
             provider(&server, info, &clock)?,
             "the server",
-            RoutingMatrix::built_in().map_err(WorkError::made("router"))?,
+            RoutingMatrix::built_in().map_err(WorkError::setup("router"))?,
         ),
         embedder: Some(Arc::new(BuiltInEmbedder)),
         launcher: Arc::clone(&machine.launcher),
         probe: machine.probe.clone(),
+        started_at: ids.now(),
         ids,
         faults: Arc::new(NoFaults),
         events: Arc::clone(&watch) as Arc<dyn EventSink>,
         judge: Judge::default(),
         treasury: None,
+        toolbox: Arc::new(Toolbox::built_in().map_err(WorkError::setup("tools"))?),
     };
-    let script = CreatorScript {
-        store: &store,
-        watch: &watch,
-        answers: &answers,
-        said: 0,
-        rested: Span::ZERO,
-    };
+    let script = CreatorScript::new(&store, &watch, &answers);
     let rested = lead(settings(home, limits, budgets), deps, script, &case).await?;
-    store.close().await.map_err(WorkError::made("record"))?;
+    store.close().await.map_err(WorkError::setup("record"))?;
+    let stats = server.stats();
+    let cost = cost_of(&prices, &stats)?;
     let ServerStats { prompt_tokens, cached_tokens, completion_tokens, overruns, missing, .. } =
-        server.seen();
-    let (lacks, seen) = (lacks(home, &case)?, watch.seen());
+        stats;
+    let lacks = lacks(home, &case)?;
+    let seen = watch.observation();
     Ok(WorkMeasurement {
         task: task.name,
+        model: model.to_owned(),
         window,
         solved: lacks.is_none(),
         turns: seen.turns,
@@ -262,6 +270,7 @@ pub async fn measure(
         prompt_tokens,
         cached_tokens,
         completion_tokens,
+        cost,
         overruns,
         rested_s: rested.as_millis() / 1000,
         missing: missing.into_iter().next_back(),
@@ -269,6 +278,32 @@ pub async fn measure(
         ended: seen.ended,
         took_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
     })
+}
+
+/// Opens the record of an automaton that was just born.
+async fn open_record(home: &Path, ids: &IdGenerator) -> Result<Store, WorkError> {
+    let store = Store::open(&home.join("state.db"), ids.clone(), Arc::new(NoFaults))
+        .map_err(WorkError::setup("record"))?;
+    store.birth(newborn()).await.map_err(WorkError::setup("record"))?;
+    Ok(store)
+}
+
+/// A model of the catalogue, with a window of this many tokens.
+fn model_with(name: &str, window: u32) -> Result<ModelInfo, WorkError> {
+    let info = catalogue::model(name).map_err(WorkError::setup("model"))?;
+    Ok(ModelInfo { context_tokens: window, ..info })
+}
+
+/// The price of everything that a server has read and said.
+fn cost_of(prices: &ModelPrices, stats: &ServerStats) -> Result<Microcents, WorkError> {
+    let count = |tokens: u64| u32::try_from(tokens).unwrap_or(u32::MAX);
+    let tokens = TokenCounts {
+        prompt: count(stats.prompt_tokens),
+        cached: count(stats.cached_tokens),
+        cache_write: 0,
+        completion: count(stats.completion_tokens),
+    };
+    price(prices, tokens).map_err(WorkError::setup("price"))
 }
 
 fn newborn() -> NewAutomaton {
@@ -312,15 +347,20 @@ struct CreatorScript<'a> {
     store: &'a Store,
     watch: &'a WorkMonitor,
     answers: &'a AtomicU64,
-    /// What was said.
+    /// Messages so far.
     said: usize,
     rested: Span,
 }
 
-impl CreatorScript<'_> {
-    async fn say(&mut self, words: &str) -> Result<(), WorkError> {
+impl<'a> CreatorScript<'a> {
+    /// A creator who has said nothing yet.
+    const fn new(store: &'a Store, watch: &'a WorkMonitor, answers: &'a AtomicU64) -> Self {
+        Self { store, watch, answers, said: 0, rested: Span::ZERO }
+    }
+
+    async fn send(&mut self, words: &str) -> Result<(), WorkError> {
         let words = Labelled::new(Label::Creator, "creator", words);
-        self.store.receive(words, None).await.map_err(WorkError::made("message"))?;
+        self.store.receive(words, None).await.map_err(WorkError::setup("message"))?;
         self.said += 1;
         Ok(())
     }
@@ -334,17 +374,18 @@ impl CreatorScript<'_> {
                 ScriptTiming::Turn(turn) if answers >= *turn => {}
                 ScriptTiming::Turn(_) | ScriptTiming::Asleep { .. } => break,
             }
-            self.say(words).await?;
+            self.send(words).await?;
         }
         Ok(())
     }
 
     /// Says everything in its time, and waits for what comes of it.
     async fn go(&mut self, case: &WorkCase) -> Result<(), WorkError> {
-        let (mut looks, clock) = (0, &self.watch.clock);
+        let mut looks = 0;
+        let clock = &self.watch.clock;
         while self.answers.load(Ordering::Relaxed) < ANSWERS_MAX {
             self.say_what_is_due(case).await?;
-            let sleep = self.watch.seen().sleep;
+            let sleep = self.watch.observation().sleep;
             match sleep {
                 None => {}
                 // A limit says that it rests.
@@ -359,7 +400,7 @@ impl CreatorScript<'_> {
                 }
                 Some(_) => {
                     let waiting = self.store.messages_waiting(None).await;
-                    let waiting = waiting.map_err(WorkError::made("record"))? > 0;
+                    let waiting = waiting.map_err(WorkError::setup("record"))? > 0;
                     looks += 1;
                     match case.script.get(self.said) {
                         _ if waiting && looks < LOOKS_MAX => {}
@@ -368,8 +409,8 @@ impl CreatorScript<'_> {
                             if let ScriptTiming::Asleep { days } = when {
                                 clock.step(Span::from_millis(DAY.as_millis() * days));
                             }
-                            (looks, self.watch.seen().sleep) = (0, None);
-                            self.say(words).await?;
+                            (looks, self.watch.observation().sleep) = (0, None);
+                            self.send(words).await?;
                         }
                     }
                 }
@@ -387,10 +428,11 @@ impl CreatorScript<'_> {
 /// The model's server, whose answers take a second each.
 async fn serve(
     task: &WorkTask,
-    (window, memory): (u32, WorkMemory),
+    conditions: WorkConditions<'_>,
     watch: &Arc<WorkMonitor>,
     answers: &Arc<AtomicU64>,
 ) -> Result<WorkServer, WorkError> {
+    let WorkConditions { model, window, memory, .. } = conditions;
     let solver = task.solver;
     let watch = Arc::clone(watch);
     let answers = Arc::clone(answers);
@@ -399,12 +441,12 @@ async fn serve(
         watch.clock.step(Span::from_secs(1));
         watch.news.notify_one();
         let view = match memory {
-            WorkMemory::Shown => RequestView::of(request),
-            WorkMemory::Hidden => RequestView::of(request).without_memory(),
+            WorkMemory::Shown => RequestView::from_request(request),
+            WorkMemory::Hidden => RequestView::from_request(request).without_memory(),
         };
         solver::answer(&view, solver)
     };
-    WorkServer::start(MODEL, window, Box::new(think)).await.map_err(WorkError::made("server"))
+    WorkServer::start(model, window, Box::new(think)).await.map_err(WorkError::setup("server"))
 }
 
 fn provider(
@@ -412,13 +454,13 @@ fn provider(
     info: ModelInfo,
     clock: &FakeClock,
 ) -> Result<Arc<dyn Provider>, WorkError> {
-    let origin = server.origin().parse().map_err(WorkError::made("address"))?;
+    let origin = server.origin().parse().map_err(WorkError::setup("address"))?;
     let config =
         HttpClientConfig { allow_private_origins: vec![origin], ..HttpClientConfig::default() };
-    let client = HttpClient::new(config).map_err(WorkError::made("client"))?;
+    let client = HttpClient::new(config).map_err(WorkError::setup("client"))?;
     let endpoint = Endpoint::new(&server.origin(), ApiAuth::None, info);
     let made = HttpProvider::new(client, endpoint, Arc::new(clock.clone()));
-    Ok(Arc::new(made.map_err(WorkError::made("provider"))?))
+    Ok(Arc::new(made.map_err(WorkError::setup("provider"))?))
 }
 
 fn settings(home: &Path, limits: AgentLimits, budgets: Budgets) -> Settings {
@@ -450,21 +492,21 @@ pub fn named_limits() -> (AgentLimits, Budgets) {
 fn furnish(home: &Path, case: &WorkCase) -> Result<(), WorkError> {
     let quiet = "entries: [{name: health_check, enabled: false}]";
     let workspace = home.join("workspace");
-    fs::create_dir_all(&workspace).map_err(WorkError::made("workspace"))?;
-    fs::write(home.join("heartbeat.yml"), quiet).map_err(WorkError::made("schedule"))?;
+    fs::create_dir_all(&workspace).map_err(WorkError::setup("workspace"))?;
+    fs::write(home.join("heartbeat.yml"), quiet).map_err(WorkError::setup("schedule"))?;
     for (path, text) in &case.files {
         let path = workspace.join(path);
         let parent = path.parent().unwrap_or(&workspace);
         let made = fs::create_dir_all(parent).and_then(|()| fs::write(&path, text));
-        made.map_err(WorkError::made("files"))?;
+        made.map_err(WorkError::setup("files"))?;
     }
     Ok(())
 }
 
 /// The first thing that must have come of a task and is not there.
 fn lacks(home: &Path, case: &WorkCase) -> Result<Option<String>, WorkError> {
-    let reader = Reader::open(&home.join("state.db")).map_err(WorkError::made("record"))?;
-    let sent = reader.outbox_since(0, SENT_MAX).map_err(WorkError::made("record"))?;
+    let reader = Reader::open(&home.join("state.db")).map_err(WorkError::setup("record"))?;
+    let sent = reader.outbox_since(0, SENT_MAX).map_err(WorkError::setup("record"))?;
     let workspace = home.join("workspace");
     let lacks = |want: &WorkExpectation| match want {
         WorkExpectation::File(path, wanted) => match fs::read_to_string(workspace.join(path)) {

@@ -1,5 +1,4 @@
-//! What a model can get done: tasks, each with a solver that knows nothing but what the
-//! request shows.
+//! Tasks for a model, each with a solver that knows only the text of a request.
 //!
 //! A solver fails exactly where a good model would: when something that it was told or has
 //! read is not there any more. What a task has come to is judged by the workspace and by
@@ -14,7 +13,8 @@ mod tasks;
 mod view;
 
 pub use life::{
-    CommandHost, WorkConditions, WorkError, WorkMeasurement, WorkMemory, measure, named_limits,
+    CommandHost, USUAL_MODEL, WorkConditions, WorkError, WorkMeasurement, WorkMemory, measure,
+    named_limits,
 };
 pub use serve::{Responder, ServerStats, WorkServer};
 pub use solver::{SolverCall, SolverReply};

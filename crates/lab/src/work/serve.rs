@@ -27,10 +27,10 @@ const REQUEST_BYTES_MAX: usize = 16 << 20;
 /// Tokens come from the cache in blocks of so many.
 const CACHED_BLOCK: usize = 128;
 
-/// Who answers a request.
+/// Function that answers a request.
 pub type Responder = Box<dyn Fn(&ChatRequest) -> SolverReply + Send + Sync>;
 
-/// What a server has seen.
+/// Counts of a server.
 #[derive(Debug, Clone, Default)]
 pub struct ServerStats {
     /// Requests that were answered.
@@ -45,7 +45,7 @@ pub struct ServerStats {
     pub completion_tokens: u64,
     /// The largest request, in tokens.
     pub largest: u64,
-    /// What was not there when it was needed, the newest last.
+    /// Missing facts when they were needed, the newest last.
     pub missing: Vec<String>,
 }
 
@@ -57,7 +57,7 @@ pub struct WorkServer {
     _tasks: JoinSet<()>,
 }
 
-/// What every request needs.
+/// State that every request needs.
 #[derive(Clone)]
 struct WorkServerState {
     model: String,
@@ -113,9 +113,9 @@ impl WorkServer {
         format!("http://{}", self.address)
     }
 
-    /// What it has seen so far.
+    /// Returns the counts so far.
     #[must_use]
-    pub fn seen(&self) -> ServerStats {
+    pub fn stats(&self) -> ServerStats {
         lock(&self.seen).clone()
     }
 }
@@ -159,7 +159,7 @@ async fn complete(
     }
 }
 
-/// What a model reads of a request: the tools stand first, as they do in templates.
+/// Returns the text that a model reads of a request. The tools come first, as in templates.
 fn text_of(request: &ChatRequest) -> String {
     let mut text = String::new();
     for tool in request.tools.iter().map(|tool| &tool.function) {

@@ -1,24 +1,23 @@
-//! Pure: how a competent model works, whatever its task is.
+//! Pure: the work of a competent model, for any task.
 //!
-//! A solver is a straight program over a [`SolverContext`], run anew at each request. Whatever it
-//! needs it takes from what the request shows; what is not there is what the model would
-//! call a tool for, and the solver ends with that call. What it must not forget it writes
-//! into a file and reads again when it is no longer shown. Between two requests nothing is
-//! kept: a solver fails where a good model would.
+//! A solver is a straight program over a [`SolverContext`], run anew at each request. It takes its
+//! input from the request. If something is missing, it ends with the call that a model would make
+//! for it. It writes facts to remember into a file, and reads them again when they are no longer
+//! shown. Nothing is kept between two requests: a solver fails where a good model would.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::view::{CallView, RequestView, TextView, after, between, named_file, shown, within};
+use super::view::{CallView, RequestView, TextView, after, between, named_file, until_cut, within};
 
-/// Where it keeps what it must not forget.
+/// File with its notes.
 const NOTES: &str = "notes.md";
 /// Files that it writes, and other calls that it makes, in one turn.
 const CALLS_MAX: usize = 4;
 /// Lines that it asks for where a tool shows no ranges.
 const LINES: usize = 60;
-/// How its notes begin a command that adds to them.
+/// Beginning of a command that adds to its notes.
 const ADDS: &str = "printf '%s\\n' ";
 
 /// A call that it makes.
@@ -30,18 +29,18 @@ pub struct SolverCall {
     pub arguments: Value,
 }
 
-/// What it answers.
+/// Answer of a solver.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SolverReply {
-    /// What it says.
+    /// Text.
     pub text: String,
-    /// What it calls.
+    /// Calls.
     pub calls: Vec<SolverCall>,
-    /// What it was told or had read, needs, and does not see any more.
+    /// A fact that it was told or had read, needs, and no longer sees.
     pub missing: Option<String>,
 }
 
-/// Why a solver does not go on in this request.
+/// Reason for which a solver stops in this request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum SolverStop {
     /// It waits for what it called.
@@ -50,13 +49,13 @@ pub(super) enum SolverStop {
     Missing(String),
 }
 
-/// What a solver comes to.
+/// Result of a solver's step.
 pub(super) type SolverResult<T> = Result<T, SolverStop>;
 
-/// What a task takes: the final words to the creator, once all is done.
+/// Function for a task. It returns the final words to the creator, once all is done.
 pub(super) type Solver = fn(&mut SolverContext<'_>) -> SolverResult<String>;
 
-/// What a command came to.
+/// Result of a command.
 #[derive(Debug, Clone)]
 pub(super) struct CommandResult {
     pub(super) succeeded: bool,
@@ -74,12 +73,12 @@ impl CommandResult {
 pub(super) struct SolverContext<'a> {
     view: &'a RequestView,
     calls: Vec<SolverCall>,
-    /// What it notes with the next call.
+    /// Notes to add with the next call.
     marks: Vec<(String, String)>,
     notes: Option<BTreeMap<String, String>>,
 }
 
-/// What a model answers to a request.
+/// Returns a model's answer to a request.
 pub(super) fn answer(view: &RequestView, solver: Solver) -> SolverReply {
     if view.tools.is_empty() {
         let text = format!("I have to stop here. What is done is in {NOTES}; I go on from there.");
@@ -105,7 +104,7 @@ fn escaped(text: &str) -> String {
     text.chars().flat_map(|c| special(c).then_some('\\').into_iter().chain([c])).collect()
 }
 
-/// What is missing.
+/// Stops with a missing fact.
 pub(super) fn missing<T>(what: impl Into<String>) -> SolverResult<T> {
     Err(SolverStop::Missing(what.into()))
 }
@@ -119,7 +118,7 @@ impl SolverContext<'_> {
         let reaches = ["plain text", "delivered", "plain words", "your final words"];
         let rules = self.view.told.first().map_or("", String::as_str);
         if !words.is_empty() && !reaches.iter().any(|word| rules.contains(word)) {
-            self.tell(&words)?;
+            self.send_message(&words)?;
             return Ok("Done.".to_owned());
         }
         Ok(words)
@@ -156,13 +155,13 @@ impl SolverContext<'_> {
 
     // What it was told.
 
-    /// Whether the creator's words are shown, in a message or in the file that has it.
+    /// Returns true if the creator's words are shown, in a message or in the file that has it.
     pub(super) fn hears(&self, words: &str) -> bool {
         self.view.told.iter().any(|text| text.contains(words))
     }
 
-    /// What the creator said between two pieces of a line.
-    pub(super) fn told(&mut self, before: &str, behind: &str) -> SolverResult<String> {
+    /// Returns the creator's words between two pieces of a line.
+    pub(super) fn creator_said(&mut self, before: &str, behind: &str) -> SolverResult<String> {
         let found = |text: &String| between(text, before, behind).map(str::to_owned);
         if let Some(found) = self.view.told.iter().rev().find_map(found) {
             return Ok(found);
@@ -227,7 +226,7 @@ impl SolverContext<'_> {
         all.filter(move |(_, done)| done.tool == tool && within(done.text("path")) == within(path))
     }
 
-    /// When a file was last changed, as far as that is shown.
+    /// Returns the place of a file's last change, as far as it is shown.
     fn changed(&self, path: &str) -> Option<usize> {
         let writes = self.about("write_file", path).chain(self.about("edit_file", path));
         writes.map(|(at, _)| at).max()
@@ -242,7 +241,7 @@ impl SolverContext<'_> {
                 return None;
             }
             let text = if result == "(the file is empty)" { "" } else { result };
-            Some((at, usize::try_from(from).unwrap_or(1).max(1), shown(text)))
+            Some((at, usize::try_from(from).unwrap_or(1).max(1), until_cut(text)))
         });
         let by_hand = self.view.done.iter().enumerate().filter_map(|(at, done)| {
             let range = after(done.text("command"), "tail -n +")?;
@@ -258,7 +257,7 @@ impl SolverContext<'_> {
         all.collect()
     }
 
-    /// Whether a file was looked for in vain.
+    /// Returns true if a file was looked for in vain.
     fn is_absent(&self, path: &str) -> bool {
         let last = self.about("read_file", path).last();
         let failed = last.filter(|(at, _)| self.changed(path).is_none_or(|since| *at > since));
@@ -268,8 +267,8 @@ impl SolverContext<'_> {
         })
     }
 
-    /// Whether a result is of the last turn. An older one may be shown shortened, and then
-    /// a model asks again.
+    /// Returns true if a result is of the last turn. An older one may be shortened, and then a
+    /// model asks again.
     fn is_new(&self, at: usize) -> bool {
         at + CALLS_MAX + 1 >= self.view.done.len()
     }
@@ -296,7 +295,9 @@ impl SolverContext<'_> {
                 let lines = part.lines.into_iter().skip(skipped).collect();
                 return Ok((lines, part.more));
             }
-            stuck |= begin == from && part.more && self.is_new(at);
+            // An older result may be shown shortened: then a model reads the file again.
+            let is_of_last_turn = at + self.view.newest >= self.view.done.len();
+            stuck |= begin == from && part.more && is_of_last_turn;
         }
         if stuck {
             return missing(format!("any line of {path} from line {from} on"));
@@ -306,7 +307,8 @@ impl SolverContext<'_> {
 
     /// A whole file, out of what is shown of it.
     pub(super) fn read(&mut self, path: &str) -> SolverResult<String> {
-        let (mut text, mut from) = (Vec::new(), 1);
+        let mut text = Vec::new();
+        let mut from = 1;
         loop {
             let (lines, more) = self.part(path, from)?;
             from += lines.len();
@@ -342,7 +344,8 @@ impl SolverContext<'_> {
         path: &str,
         mut finds: impl FnMut(&str) -> Option<(String, String)>,
     ) -> SolverResult<()> {
-        let (place, done) = (format!("read {path} up to"), "its end");
+        let place = format!("read {path} up to");
+        let done = "its end";
         let known = self.noted(&place)?;
         if known.as_deref() == Some(done) {
             return Ok(());
@@ -371,7 +374,7 @@ impl SolverContext<'_> {
     pub(super) fn listed(&mut self, folder: &str) -> SolverResult<Vec<String>> {
         let command = format!("ls {folder}");
         let listed = self.about("list_files", folder).last().and_then(|(_, done)| {
-            let shown = shown(done.result.as_deref()?);
+            let shown = until_cut(done.result.as_deref()?);
             Some((shown.more, shown.lines))
         });
         match listed {
@@ -424,7 +427,7 @@ impl SolverContext<'_> {
     /// Lines of files that match, as `search_files` tells them.
     pub(super) fn search(&mut self, pattern: &str, path: &str) -> SolverResult<Vec<String>> {
         let found = self.about("search_files", path).filter_map(|(at, done)| {
-            let shown = shown(done.result.as_deref()?);
+            let shown = until_cut(done.result.as_deref()?);
             let is = done.text("pattern") == pattern && (self.is_new(at) || !shown.more);
             is.then_some(shown.lines)
         });
@@ -476,7 +479,7 @@ impl SolverContext<'_> {
         })
     }
 
-    /// Whether something is noted as done.
+    /// Returns true if something is noted as done.
     pub(super) fn is_done(&mut self, key: &str) -> SolverResult<bool> {
         Ok(self.noted(&format!("did {key}"))?.is_some())
     }
@@ -491,7 +494,7 @@ impl SolverContext<'_> {
         self.queue(tool, arguments);
     }
 
-    /// How often a tool did something to a file, as far as that is shown.
+    /// Returns the number of a tool's calls for a file, as far as they are shown.
     pub(super) fn calls_in(&self, path: &str, tool: &str) -> usize {
         self.about(tool, path).filter(|(_, done)| done.succeeded()).count()
     }
@@ -506,8 +509,8 @@ impl SolverContext<'_> {
         if self.calls.is_empty() { Ok(()) } else { Err(SolverStop::Called) }
     }
 
-    /// Whether a call is shown as done. What history shortened counts where all that it
-    /// shows is the same.
+    /// Returns true if a call is shown as done. A shortened call counts if all that is shown is
+    /// the same.
     fn has_done(&self, tool: &str, arguments: &Value) -> bool {
         let same =
             |key: &str, wanted: &Value, done: &CallView| match (done.arguments.get(key), wanted) {
@@ -526,7 +529,7 @@ impl SolverContext<'_> {
     }
 
     /// Sends the creator a message, once.
-    pub(super) fn tell(&mut self, words: &str) -> SolverResult<()> {
+    pub(super) fn send_message(&mut self, words: &str) -> SolverResult<()> {
         let arguments = json!({ "to_address": "creator", "content": words });
         if self.has_done("send_message", &arguments) {
             return Ok(());
@@ -539,7 +542,8 @@ impl SolverContext<'_> {
     /// Notes something.
     pub(super) fn mark(&mut self, key: &str, value: &str) {
         let clean = |text: &str| text.replace('\'', "’").replace('\n', " ");
-        let (key, value) = (clean(key), clean(value));
+        let key = clean(key);
+        let value = clean(value);
         let mark = (key.clone(), value.clone());
         if let Some(notes) = &mut self.notes
             && notes.insert(key, value.clone()).is_none_or(|before| before != value)
@@ -548,12 +552,12 @@ impl SolverContext<'_> {
         }
     }
 
-    /// What it noted.
+    /// Returns a note.
     pub(super) fn noted(&mut self, key: &str) -> SolverResult<Option<String>> {
         Ok(self.notes()?.get(&key.replace('\'', "’")).cloned())
     }
 
-    /// What it noted, or else finds out now and notes.
+    /// Returns a note, or finds the value now and notes it.
     pub(super) fn memo(
         &mut self,
         key: &str,

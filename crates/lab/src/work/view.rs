@@ -11,10 +11,12 @@ use serde_json::Value;
 /// A request, read.
 #[derive(Debug)]
 pub(super) struct RequestView {
-    /// What the system and the user's side say, oldest first.
+    /// Texts of the system and of the user's side, oldest first.
     pub(super) told: Vec<String>,
     /// All calls that are shown, oldest first.
     pub(super) done: Vec<CallView>,
+    /// The number of calls in the last turn; they are the last of `done`.
+    pub(super) newest: usize,
     /// The tools, with the names of their arguments.
     pub(super) tools: BTreeMap<String, BTreeSet<String>>,
 }
@@ -32,20 +34,23 @@ pub(super) struct CallView {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TextView {
     pub(super) lines: Vec<String>,
-    /// Whether there is more, as far as the text says.
+    /// True if there is more, by the text's own words.
     pub(super) more: bool,
     /// The file that a notice names.
     pub(super) file: Option<String>,
 }
 
 impl RequestView {
-    pub(super) fn of(request: &ChatRequest) -> Self {
-        let (mut told, mut done) = (Vec::new(), Vec::<(String, CallView)>::new());
+    pub(super) fn from_request(request: &ChatRequest) -> Self {
+        let mut told = Vec::new();
+        let mut done = Vec::<(String, CallView)>::new();
+        let mut newest = 0;
         for message in &request.messages {
             let text = message.content.clone().unwrap_or_default();
             match message.role {
                 ChatRole::System | ChatRole::User => told.push(text),
                 ChatRole::Assistant => {
+                    newest = message.tool_calls.as_ref().map_or(newest, Vec::len);
                     for call in message.tool_calls.iter().flatten() {
                         // silent-ok: what is no JSON is a call without arguments.
                         let arguments =
@@ -68,7 +73,7 @@ impl RequestView {
         };
         let tools = request.tools.iter().map(|tool| &tool.function);
         let tools = tools.map(|tool| (tool.name.clone(), arguments(&tool.parameters))).collect();
-        Self { told, done: done.into_iter().map(|(_, done)| done).collect(), tools }
+        Self { told, done: done.into_iter().map(|(_, done)| done).collect(), newest, tools }
     }
 
     /// The same without what the runtime remembers: as if it showed nothing of it.
@@ -85,7 +90,7 @@ impl RequestView {
         self
     }
 
-    /// Whether a tool takes an argument.
+    /// Returns true if a tool takes an argument.
     pub(super) fn takes(&self, tool: &str, argument: &str) -> bool {
         self.tools.get(tool).is_some_and(|arguments| arguments.contains(argument))
     }
@@ -97,7 +102,7 @@ impl CallView {
         self.arguments.get(name).and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// Whether it did what it should.
+    /// Returns true if it succeeded.
     pub(super) fn succeeded(&self) -> bool {
         let result = self.result.as_deref().unwrap_or("error");
         let first = result.lines().next().unwrap_or_default();
@@ -109,7 +114,7 @@ impl CallView {
         !failed.iter().any(|word| result.starts_with(word)) && code.is_none_or(|code| code == "0")
     }
 
-    /// What a command wrote.
+    /// Returns the standard output of a command.
     pub(super) fn stdout(&self) -> TextView {
         let result = self.result.as_deref().unwrap_or_default();
         let output = after(result, "stdout: ").or_else(|| after(result, "stdout:\n"));
@@ -121,7 +126,7 @@ impl CallView {
                 .unwrap_or(text.len())
         };
         let body = output.map_or(result, |output| &output[..end(output)]);
-        let mut shown = shown(body);
+        let mut shown = until_cut(body);
         // What is said of the output may stand behind it.
         let rest = &result[result.len().min(result.find(body).unwrap_or(0) + body.len())..];
         shown.file = shown.file.or_else(|| rest.lines().find_map(named_file));
@@ -129,12 +134,12 @@ impl CallView {
     }
 }
 
-/// What follows a piece of a text.
+/// Returns the text after a piece.
 pub(super) fn after<'a>(text: &'a str, piece: &str) -> Option<&'a str> {
     text.split_once(piece).map(|(_, rest)| rest)
 }
 
-/// What stands between two pieces of a text, on one line.
+/// Returns the text between two pieces on one line.
 pub(super) fn between<'a>(text: &'a str, before: &str, behind: &str) -> Option<&'a str> {
     text.match_indices(before).find_map(|(at, _)| {
         let line = text[at + before.len()..].lines().next()?;
@@ -151,15 +156,17 @@ fn unframed(text: &str) -> String {
     lines.join("\n")
 }
 
-/// Whether a line is the runtime's own: what stands for lines that are not shown.
+/// Returns true if a line is the runtime's notice about lines that are not shown.
 pub(super) fn is_notice(line: &str) -> bool {
     let line = line.trim();
     line.starts_with('[') && line.ends_with(']') && line.contains(' ')
 }
 
 /// The text up to the first place where something was cut.
-pub(super) fn shown(text: &str) -> TextView {
-    let (mut lines, mut more, mut file) = (Vec::new(), false, None);
+pub(super) fn until_cut(text: &str) -> TextView {
+    let mut lines = Vec::new();
+    let mut more = false;
+    let mut file = None;
     let mut rest = text.lines();
     for line in rest.by_ref() {
         if is_notice(line) {
@@ -189,7 +196,7 @@ pub(super) fn shown(text: &str) -> TextView {
     TextView { lines, more, file }
 }
 
-/// Whether a notice says that there is more than what is shown.
+/// Returns true if a notice says that there is more.
 fn says_more(notice: &str) -> bool {
     if let Some((last, all)) = range_of(notice) {
         return last < all;
@@ -230,6 +237,8 @@ pub(super) fn within(path: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -243,13 +252,32 @@ mod tests {
             ("a\nb\n[lines 1 to 2 of 2: the end]", vec!["a", "b"], false),
         ];
         for (text, lines, more) in cases {
-            let shown = shown(text);
+            let shown = until_cut(text);
             assert_eq!(
                 (shown.lines, shown.more),
                 (lines.iter().map(|l| l.to_string()).collect(), more),
                 "{text}"
             );
         }
+    }
+
+    #[test]
+    fn the_calls_of_the_last_turn_are_told_from_older_ones() {
+        let call = |id: &str, path: &str| {
+            json!({ "id": id, "type": "function", "function":
+                { "name": "read_file", "arguments": json!({ "path": path }).to_string() } })
+        };
+        let request = json!({ "model": "m", "messages": [
+            { "role": "user", "content": "Read all." },
+            { "role": "assistant", "content": "", "tool_calls": [call("a", "1.txt")] },
+            { "role": "tool", "tool_call_id": "a", "content": "one" },
+            { "role": "assistant", "content": "",
+                "tool_calls": [call("b", "2.txt"), call("c", "3.txt")] },
+            { "role": "tool", "tool_call_id": "b", "content": "two" },
+            { "role": "tool", "tool_call_id": "c", "content": "three" },
+        ] });
+        let view = RequestView::from_request(&serde_json::from_value(request).unwrap());
+        assert_eq!((view.done.len(), view.newest), (3, 2));
     }
 
     #[test]

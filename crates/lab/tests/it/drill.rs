@@ -58,7 +58,7 @@ fn a_life_goes_from_nothing_over_death_to_life_again() {
     let held = finished.stdout.lines().filter(|line| line.starts_with("held ")).count();
     assert_eq!(held, 8, "{}", finished.stdout);
     // The documentation shows it.
-    let shown = commands_below(SURVIVAL, "## The story of a life");
+    let shown = commands_below(SURVIVAL, "## A life as a demonstration");
     assert_eq!(shown[0].command, "automaton drill life");
     let sorted = |text: &str| {
         let mut lines: Vec<String> = text.lines().map(words).collect();

@@ -8,7 +8,7 @@ use super::world;
 
 #[test]
 fn attacks_are_seen_and_honest_texts_left_alone() {
-    let measured = measure(&Guard::new().unwrap(), &Corpus::own().unwrap());
+    let measured = measure(&Guard::new().unwrap(), &Corpus::built_in().unwrap());
     let share =
         |attacks, class: &str| measured.row(CorpusHalf::Held, attacks, class).unwrap().permille;
     assert!(share(true, "override") >= 900, "recall of direct orders");

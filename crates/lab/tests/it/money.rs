@@ -14,7 +14,7 @@ fn tell(seeds: Range<u64>) {
     let simulator = Simulator::new().unwrap();
     let mut tally = SimStats::default();
     for seed in seeds {
-        match simulator.tell(seed, None) {
+        match simulator.run_seed(seed, None) {
             Ok(told) => tally.add(told),
             Err(error) => panic!("{error}"),
         }
@@ -47,7 +47,7 @@ histories! {
 /// What is found first, of a signer with a defect.
 fn found(plant: PlantedDefect) -> String {
     let simulator = Simulator::new().unwrap();
-    let broken = |seed| match simulator.tell(seed, Some(plant)) {
+    let broken = |seed| match simulator.run_seed(seed, Some(plant)) {
         Ok(_) => None,
         Err(SimError::Broken { what, .. }) => Some(what),
         Err(error) => panic!("{error}"),
@@ -71,6 +71,9 @@ fn a_ceiling_that_is_asked_after_signing_is_found() {
 fn a_seed_tells_the_same_history_each_time() {
     let simulator = Simulator::new().unwrap();
     for seed in 0..30 {
-        assert_eq!(simulator.tell(seed, None).unwrap(), simulator.tell(seed, None).unwrap());
+        assert_eq!(
+            simulator.run_seed(seed, None).unwrap(),
+            simulator.run_seed(seed, None).unwrap()
+        );
     }
 }

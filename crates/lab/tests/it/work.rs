@@ -166,6 +166,33 @@ fn tasks_are_done_from_what_the_request_shows_and_judged_by_what_is_there() {
 }
 
 #[test]
+fn a_new_automaton_solves_its_tasks_with_a_dear_model_too() {
+    let tasks = ["brief-30k", "maze", "five"];
+    let wanted = tasks.iter().flat_map(|task| ["--task", task]);
+    let wanted: Vec<&str> = wanted.chain(["--window", "32768", "--defaults"]).collect();
+    let cost = |row: &Value| row["cost"].as_i64().unwrap();
+    let (_, usual, told) = bench(&wanted);
+    let (_, dear, _) = bench(&[&wanted[..], &["--model", "gpt-5.5"]].concat());
+    assert_eq!((usual.len(), dear.len()), (tasks.len(), tasks.len()), "{told}");
+    for (usual, dear) in usual.iter().zip(&dear) {
+        assert!(usual["solved"] == true && dear["solved"] == true, "{usual} {dear}");
+        assert_eq!(
+            (usual["model"].as_str(), dear["model"].as_str()),
+            (Some("gpt-5.2"), Some("gpt-5.5"))
+        );
+        assert!(0 < cost(usual) && cost(usual) < cost(dear), "{usual} {dear}");
+    }
+}
+
+/// The requests of this task are full at 8k: what was read before the last turn is shortened.
+#[test]
+fn a_file_that_is_shown_shortened_by_now_is_read_again() {
+    let (code, rows, told) = bench(&["--task", "late-names", "--window", "8192", "--require"]);
+    assert_eq!(code, Some(0), "{told}");
+    assert_eq!(rows[0]["solved"], true, "{told}");
+}
+
+#[test]
 fn a_window_that_shows_too_little_is_told_with_what_was_missing() {
     let (code, rows, told) = bench(&["--task", "brief-60", "--window", "3000"]);
     assert_eq!(code, Some(0), "it was measured: {told}");

@@ -1,33 +1,33 @@
-//! Pure: what a text says once it is decoded.
+//! Pure: decodes encoded parts of a text.
 //!
-//! Looks for base64 (RFC 4648, both alphabets), hex, percent escapes, HTML's character
-//! references, `\x` and `\u` escapes, rot13, text written backwards, letters that stand
-//! apart, and words that markup cuts. Each layer is bounded by what it was made from
-//! and all layers together by the caller's budget; must never grow a text.
+//! It looks for base64 (RFC 4648, both alphabets), hex, percent escapes, HTML character
+//! references, `\x` and `\u` escapes, rot13, reversed text, spaced letters, and words that markup
+//! splits. Each decoded layer is no longer than its source, and the caller's budget bounds all
+//! layers together. It must never grow a text.
 
 use super::lexicon::is_word;
 use super::words::{LONG_BYTES, WordScan};
 
-/// Escapes from which on a text is read without them.
+/// The fewest escapes for which a text is unescaped.
 const ESCAPES_MIN: usize = 3;
-/// Pairs of hex digits from which on they are an encoding.
+/// The fewest pairs of hex digits that count as an encoding.
 const SPACED_PAIRS_MIN: u32 = 16;
-/// Single letters in a row that spell something.
+/// The fewest single letters in a row that count as a spelled word.
 const SPELLED_MIN: u32 = 6;
-/// Disguised words from which on a text is turned.
+/// The fewest disguised words for which a text is turned.
 const TURNED_MIN: usize = 1;
-/// Letters from which on a tag may be part of a cut word.
+/// The longest tag that may be part of a split word, in bytes.
 const TAG_BYTES_MAX: usize = 24;
 
-/// A text that was made from another one.
+/// A text decoded from another one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct DecodedText {
-    /// How it was made.
+    /// The encoding.
     pub(super) by: &'static str,
     pub(super) text: String,
 }
 
-/// The layers right below a text.
+/// Returns the texts decoded directly from a text.
 pub(super) fn layers(text: &str, words: &WordScan, turned: (u128, u128)) -> Vec<DecodedText> {
     let mut found = Vec::new();
     let mut push = |by, text: Option<String>| {
@@ -36,10 +36,10 @@ pub(super) fn layers(text: &str, words: &WordScan, turned: (u128, u128)) -> Vec<
         }
     };
     if words.has_long {
-        for run in runs(text.as_bytes(), is_base64) {
+        for run in alphabet_runs(text.as_bytes(), is_base64) {
             let compact: Vec<u8> = run.iter().copied().filter(|b| is_base64(*b)).collect();
-            push("hex", hex(&compact).and_then(readable));
-            push("base64", base64(&compact).and_then(readable));
+            push("hex", decode_hex(&compact).and_then(readable_text));
+            push("base64", decode_base64(&compact).and_then(readable_text));
         }
     }
     let count =
@@ -48,7 +48,7 @@ pub(super) fn layers(text: &str, words: &WordScan, turned: (u128, u128)) -> Vec<
         push("percent", unescape(text, "%", |rest| hex_escape(rest, 2)));
     }
     if memchr::memmem::find(text.as_bytes(), b"&lt;").is_some() || count(b'&') {
-        push("html", unescape(text, "&", reference));
+        push("html", unescape(text, "&", character_reference));
     }
     if count(b'\\') {
         push(
@@ -61,7 +61,7 @@ pub(super) fn layers(text: &str, words: &WordScan, turned: (u128, u128)) -> Vec<
         );
     }
     if words.pairs >= SPACED_PAIRS_MIN {
-        push("hex", readable(spaced_hex(text)));
+        push("hex", readable_text(spaced_hex(text)));
     }
     let seen = |mask| {
         words.events.iter().filter(|event| event.groups & mask != 0).take(TURNED_MIN).count()
@@ -79,7 +79,7 @@ pub(super) fn layers(text: &str, words: &WordScan, turned: (u128, u128)) -> Vec<
     found
 }
 
-/// Letters moved by thirteen places.
+/// Rotates letters by thirteen places.
 pub(super) fn rot13(text: &str) -> String {
     let turn = |c: char| match c {
         'a'..='m' | 'A'..='M' => char::from_u32(u32::from(c) + 13).unwrap_or(c),
@@ -93,9 +93,9 @@ fn is_base64(b: u8) -> bool {
     b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'-' | b'_')
 }
 
-/// Runs of bytes of an alphabet that are long enough; a line end within a run counts as
-/// part of it, since encodings are wrapped.
-fn runs(bytes: &[u8], belongs: impl Fn(u8) -> bool) -> Vec<&[u8]> {
+/// Returns the runs of bytes of an alphabet that are long enough. A line break within a run
+/// counts as part of it, since encodings are wrapped.
+fn alphabet_runs(bytes: &[u8], belongs: impl Fn(u8) -> bool) -> Vec<&[u8]> {
     let mut found = Vec::new();
     let mut at = 0;
     while at < bytes.len() {
@@ -103,7 +103,8 @@ fn runs(bytes: &[u8], belongs: impl Fn(u8) -> bool) -> Vec<&[u8]> {
             at += 1;
             continue;
         }
-        let (start, mut line) = (at, at);
+        let start = at;
+        let mut line = at;
         while at < bytes.len() {
             let wraps = bytes[at] == b'\n'
                 && at - line >= LONG_BYTES
@@ -122,10 +123,11 @@ fn runs(bytes: &[u8], belongs: impl Fn(u8) -> bool) -> Vec<&[u8]> {
     found
 }
 
-/// The bytes of base64 without padding; the last letters that make no byte are dropped.
-fn base64(letters: &[u8]) -> Option<Vec<u8>> {
+/// Decodes base64 without padding. Trailing letters that do not form a byte are dropped.
+fn decode_base64(letters: &[u8]) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(letters.len() * 3 / 4);
-    let (mut bits, mut held) = (0_u32, 0_u32);
+    let mut bits = 0_u32;
+    let mut held = 0_u32;
     for letter in letters {
         let value = match letter {
             b'A'..=b'Z' => letter - b'A',
@@ -145,8 +147,8 @@ fn base64(letters: &[u8]) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// The bytes of hex digits, with or without `0x` before them.
-fn hex(letters: &[u8]) -> Option<Vec<u8>> {
+/// Decodes hex digits, with or without `0x`.
+fn decode_hex(letters: &[u8]) -> Option<Vec<u8>> {
     let digits = letters.strip_prefix(b"0x").unwrap_or(letters);
     if !digits.len().is_multiple_of(2) || !digits.iter().all(u8::is_ascii_hexdigit) {
         return None;
@@ -155,30 +157,30 @@ fn hex(letters: &[u8]) -> Option<Vec<u8>> {
     digits.chunks(2).map(pair).collect()
 }
 
-/// Pairs of hex digits that stand apart.
+/// Decodes pairs of hex digits that are separated by blanks.
 fn spaced_hex(text: &str) -> Vec<u8> {
     let pairs = text.split_ascii_whitespace().filter(|word| word.len() == 2);
-    // silent-ok: words of two letters that are no hex digits are none of the encoding.
+    // silent-ok: words of two letters that are not hex digits are not part of the encoding.
     pairs.filter_map(|pair| u8::from_str_radix(pair, 16).ok()).collect()
 }
 
-/// Bytes as text, when a person could read them.
-fn readable(bytes: Vec<u8>) -> Option<String> {
+/// Returns bytes as text, if a person could read it.
+fn readable_text(bytes: Vec<u8>) -> Option<String> {
     let text = String::from_utf8(bytes).ok()?;
     let odd = text.chars().filter(|c| c.is_control() && !c.is_whitespace()).count();
     (text.len() >= 8 && odd * 10 <= text.len()).then_some(text)
 }
 
-/// The value of so many hex digits at the beginning, and their number.
+/// Parses `digits` hex digits at the beginning. Returns the value and the length.
 fn hex_escape(rest: &str, digits: usize) -> Option<(u32, usize)> {
     let digits_text = rest.get(..digits)?;
     let all = digits_text.bytes().all(|b| b.is_ascii_hexdigit());
     all.then(|| u32::from_str_radix(digits_text, 16).ok().map(|value| (value, digits)))?
 }
 
-/// A character reference of HTML after its `&` (HTML, 13.2.5.72): numbers, and the names
-/// of the signs that markup is made of.
-fn reference(rest: &str) -> Option<(u32, usize)> {
+/// Parses an HTML character reference after its `&` (HTML, 13.2.5.72): numbers, and the names of
+/// the characters of markup.
+fn character_reference(rest: &str) -> Option<(u32, usize)> {
     const NAMES: [(&str, char); 6] = [
         ("lt;", '<'),
         ("gt;", '>'),
@@ -201,10 +203,11 @@ fn reference(rest: &str) -> Option<(u32, usize)> {
     Some((value, end + usize::from(rest[end..].starts_with(';'))))
 }
 
-/// The text with its escapes resolved; nothing when there are too few of them.
+/// Resolves the escapes of a text. Returns `None` if there are none.
 fn unescape(text: &str, mark: &str, read: impl Fn(&str) -> Option<(u32, usize)>) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
-    let (mut rest, mut count) = (text, 0);
+    let mut rest = text;
+    let mut count = 0;
     while let Some((before, after)) = rest.split_once(mark) {
         bytes.extend_from_slice(before.as_bytes());
         match read(after) {
@@ -227,8 +230,8 @@ fn unescape(text: &str, mark: &str, read: impl Fn(&str) -> Option<(u32, usize)>)
     (count > 0).then(|| String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Single letters joined to words: `i.g.n.o.r.e` and `i g n o r e   i t`. Words end where
-/// the sign between the letters changes.
+/// Joins single letters to words: `i.g.n.o.r.e` and `i g n o r e   i t`. A word ends where the
+/// separator changes.
 fn join_letters(text: &str) -> String {
     let mut joined = String::with_capacity(text.len());
     let mut sign = String::new();
@@ -261,16 +264,17 @@ fn join_letters(text: &str) -> String {
     joined
 }
 
-/// The text without emphasis, tags and comments that stand within words; nothing when
-/// none does.
+/// Removes emphasis, tags and comments within words. Returns `None` if there are none.
 fn without_markup(text: &str) -> Option<String> {
     let bytes = text.as_bytes();
     let mut kept = String::with_capacity(text.len());
-    let (mut at, mut copied, mut cuts) = (0, 0, 0);
+    let mut at = 0;
+    let mut copied = 0;
+    let mut cuts = 0;
     while let Some(offset) = memchr::memchr3(b'*', b'<', b'~', &bytes[at..]) {
         let start = at + offset;
         let mut end = start;
-        while let Some(length) = markup(&bytes[end..]) {
+        while let Some(length) = markup_length(&bytes[end..]) {
             end += length;
         }
         at = end.max(start + 1);
@@ -289,8 +293,8 @@ fn without_markup(text: &str) -> Option<String> {
     Some(kept)
 }
 
-/// The length of a piece of markup at the beginning.
-fn markup(bytes: &[u8]) -> Option<usize> {
+/// Returns the length of the markup at the beginning, if there is any.
+fn markup_length(bytes: &[u8]) -> Option<usize> {
     match bytes.first()? {
         b'*' | b'~' => Some(1),
         b'<' => {

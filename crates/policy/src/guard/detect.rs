@@ -1,7 +1,7 @@
-//! Pure: the eight checks over a text and what it decodes to, and how grave that is.
+//! Pure: runs the checks over a text and its decoded layers, and rates the result.
 //!
-//! The order of gravity is that of one table, [`GuardFindings::level`]. Each text, decoded or
-//! not, is read once; all that is decoded together has to keep within a budget.
+//! The rating is one table, [`GuardFindings::level`]. Each text, decoded or not, is read once.
+//! All decoded texts together must keep within a budget.
 
 use std::collections::BTreeMap;
 
@@ -11,24 +11,24 @@ use super::markers::{self, Marker, MarkerAction};
 use super::words::{WordScan, is_within};
 use super::{CheckResult, GuardCheck, ThreatLevel, decode};
 
-/// Encodings within each other that are followed.
+/// The deepest nesting of encodings that is followed.
 const DEPTH_MAX: u32 = 4;
-/// Bytes that may be decoded for each byte of the text, and for any text.
+/// The most bytes decoded for each byte of the text, and the budget of any text.
 const DECODED_FACTOR: usize = 8;
 const DECODED_BYTES_MIN: usize = 4096;
-/// Things that are told of one check.
+/// The most details reported of one check.
 const DETAILS_MAX: usize = 4;
 
-/// What was found, by check.
+/// The findings, by check.
 #[derive(Debug, Default)]
 pub(super) struct GuardFindings {
     strong: BTreeMap<GuardCheck, Vec<String>>,
     weak: BTreeMap<GuardCheck, Vec<String>>,
-    /// Whether the text speaks of attacks.
+    /// True if the text discusses attacks.
     pub(super) discusses: bool,
 }
 
-/// Looks at a clean text, its folded form and what is left of markers in it.
+/// Scans a clean text, its normalised form and the markers left in it.
 pub(super) fn detect(
     text: &str,
     folded: &NormalizedText<'_>,
@@ -37,7 +37,7 @@ pub(super) fn detect(
 ) -> GuardFindings {
     let mut findings = GuardFindings::default();
     let mut budget = (text.len() * DECODED_FACTOR).max(DECODED_BYTES_MIN);
-    let mut layers = findings.look(text, folded, found, None, lexicon);
+    let mut layers = findings.scan_layer(text, folded, found, None, lexicon);
     for _ in 0..DEPTH_MAX {
         let mut next = Vec::new();
         for layer in layers {
@@ -46,7 +46,7 @@ pub(super) fn detect(
             let seen = strip(&layer.text);
             let folded = NormalizedText::new(&seen);
             let found = markers::find(&folded, &seen, MarkerAction::Leave);
-            next.extend(findings.look(&seen, &folded, &found, Some(layer.by), lexicon));
+            next.extend(findings.scan_layer(&seen, &folded, &found, Some(layer.by), lexicon));
         }
         layers = next;
     }
@@ -54,8 +54,8 @@ pub(super) fn detect(
 }
 
 impl GuardFindings {
-    /// Looks at one layer, and gives those below it.
-    fn look(
+    /// Scans one layer. Returns the layers decoded from it.
+    fn scan_layer(
         &mut self,
         text: &str,
         folded: &NormalizedText<'_>,
@@ -66,7 +66,7 @@ impl GuardFindings {
         let words = WordScan::new(folded.bytes(), lexicon);
         let discusses = words.discusses() > 1;
         self.discusses |= discusses;
-        let mentioned = words.mentioned(folded.bytes(), &lexicon.forms);
+        let mentioned = words.quoted_ranges(folded.bytes(), &lexicon.forms);
         for Marker { start, check, .. } in found.iter().copied() {
             if let Some(check) = check.filter(|_| !is_within(&mentioned, start)) {
                 self.note(check, Weight::Strong, "a form that only programs write", by);
@@ -78,7 +78,9 @@ impl GuardFindings {
             if !possible || (discusses && rule.weight == Weight::Weak) {
                 continue;
             }
-            if let Some((common, disguised)) = words.meet(rule, &mentioned, lexicon.forms.deny) {
+            if let Some((common, disguised)) =
+                words.match_rule(rule, &mentioned, lexicon.forms.deny)
+            {
                 self.note(rule.check, rule.weight, &rule.words, by);
                 if common & ENGLISH == 0 && rule.weight == Weight::Strong {
                     self.note(GuardCheck::MultiLanguageInjection, Weight::Strong, &rule.words, by);
@@ -91,7 +93,7 @@ impl GuardFindings {
         decode::layers(text, &words, (lexicon.forms.rot, lexicon.forms.reversed))
     }
 
-    /// Notes that the text is worded like those that steer their reader.
+    /// Records that the learned model flags the text.
     pub(super) fn note_intent(&mut self) {
         self.note(GuardCheck::LearnedIntent, Weight::Strong, "worded like an attempt", None);
     }
@@ -110,13 +112,13 @@ impl GuardFindings {
         }
     }
 
-    /// Whether a check found enough: something strong, or weak things of two kinds.
+    /// Returns true if a check has a strong finding, or one of at least two weak findings.
     fn detected(&self, check: GuardCheck) -> bool {
         let weak = self.weak.values().map(Vec::len).sum::<usize>();
         self.strong.contains_key(&check) || (weak >= 2 && self.weak.contains_key(&check))
     }
 
-    /// How grave all of it is together; the first line that holds counts.
+    /// Returns the threat level of all findings. The first matching line counts.
     pub(super) fn level(&self) -> ThreatLevel {
         let is = |check| self.detected(check);
         let order = is(GuardCheck::InstructionPatterns);
@@ -140,13 +142,13 @@ impl GuardFindings {
         }
     }
 
-    /// Every check with what it found.
-    pub(super) fn told(&self) -> Vec<CheckResult> {
-        let told = |check: GuardCheck| {
+    /// Returns the result of every check.
+    pub(super) fn results(&self) -> Vec<CheckResult> {
+        let result = |check: GuardCheck| {
             let notes = self.strong.get(&check).into_iter().chain(self.weak.get(&check)).flatten();
             let details = notes.map(String::as_str).collect::<Vec<_>>().join("; ");
             CheckResult { check, detected: self.detected(check), details }
         };
-        GuardCheck::ALL.into_iter().map(told).collect()
+        GuardCheck::ALL.into_iter().map(result).collect()
     }
 }

@@ -1,27 +1,27 @@
-//! Pure: what a reader would see, in one spelling.
+//! Pure: normalises a text to what a reader sees.
 //!
-//! [`strip`] takes away what cannot be seen. [`NormalizedText`] is the text in small letters
-//! without accents, with compatibility forms resolved (NFKC of Unicode Standard Annex
-//! 15) and look-alikes of Latin letters replaced where a word mixes scripts (as Unicode
-//! Technical Standard 39 finds them), and knows for each byte where it came from. A
-//! folded text is for looking at; it must never be shown or stored.
+//! [`strip`] removes invisible characters. [`NormalizedText`] is the text in lower case without
+//! accents. Compatibility forms are resolved (NFKC of Unicode Standard Annex 15), and look-alikes
+//! of Latin letters are replaced in words that mix scripts (as in Unicode Technical Standard 39).
+//! It maps each byte to its origin. A normalised text is only for scanning: it must never be
+//! shown or stored.
 
 use std::borrow::Cow;
 
 use automaton_core::text::is_hidden;
 use icu_normalizer::{DecomposingNormalizer, DecomposingNormalizerBorrowed};
 
-/// What stands where text was that only machines can read.
+/// The replacement of text that only machines can read.
 pub(super) const HIDDEN_TOKEN: &str = "[hidden-text-removed]";
-/// Characters of the tag block that a flag may take, its end among them.
+/// The most tag characters of a flag, including the end tag.
 const FLAG_TAGS_MAX: usize = 8;
-/// Bytes of one control sequence of a terminal that are taken away with its escape.
+/// The longest terminal control sequence that is removed with its escape, in bytes.
 const SEQUENCE_BYTES_MAX: usize = 32;
 
-/// The text without what cannot be seen: controls other than line end and tab,
-/// sequences that colour a terminal, characters without width, turns of the writing
-/// direction. Text in tag characters, which only a machine reads, leaves
-/// [`HIDDEN_TOKEN`]. Joiners stay where emoji and scripts need them.
+/// Removes invisible characters: controls other than line break and tab, terminal colour
+/// sequences, characters without width, changes of the writing direction. Text in tag characters,
+/// which only a machine reads, is replaced by [`HIDDEN_TOKEN`]. Joiners stay where emoji and
+/// scripts need them.
 pub(super) fn strip(text: &str) -> Cow<'_, str> {
     let plain = |b: u8| (b' '..0x7f).contains(&b) || matches!(b, b'\n' | b'\t');
     let is_plain = text.bytes().fold(true, |all, b| all & plain(b));
@@ -29,12 +29,13 @@ pub(super) fn strip(text: &str) -> Cow<'_, str> {
         return Cow::Borrowed(text);
     }
     let mut kept = String::with_capacity(text.len());
-    let (mut rest, mut before) = (text, ' ');
+    let mut rest = text;
+    let mut before = ' ';
     while let Some(c) = rest.chars().next() {
         let after = &rest[c.len_utf8()..];
         rest = after;
         match c {
-            '\u{1b}' => rest = &after[sequence(after)..],
+            '\u{1b}' => rest = &after[control_sequence_length(after)..],
             '\u{e0001}'..='\u{e007f}' => {
                 let run: usize = after.chars().take_while(|c| is_tag(*c)).map(char::len_utf8).sum();
                 let whole = c.len_utf8() + run;
@@ -46,7 +47,7 @@ pub(super) fn strip(text: &str) -> Cow<'_, str> {
                 }
                 rest = &after[run..];
             }
-            '\u{200c}' | '\u{200d}' if joins(before, after.chars().next()) => kept.push(c),
+            '\u{200c}' | '\u{200d}' if needs_joiner(before, after.chars().next()) => kept.push(c),
             c if is_hidden(c) => continue,
             c => kept.push(c),
         }
@@ -55,8 +56,9 @@ pub(super) fn strip(text: &str) -> Cow<'_, str> {
     Cow::Owned(kept)
 }
 
-/// Bytes of a control sequence after its escape: `[`, parameters, a letter (ECMA-48, 5.4).
-fn sequence(after: &str) -> usize {
+/// Returns the length of a control sequence after its escape: `[`, parameters, a letter (ECMA-48,
+/// 5.4).
+fn control_sequence_length(after: &str) -> usize {
     let Some(body) = after.strip_prefix('[') else { return 0 };
     let parameters = body.bytes().take(SEQUENCE_BYTES_MAX).take_while(|b| (0x20..0x40).contains(b));
     let at = parameters.count();
@@ -67,7 +69,7 @@ fn is_tag(c: char) -> bool {
     matches!(c, '\u{e0001}'..='\u{e007f}')
 }
 
-/// Whether a run of tags spells the region of a flag and ends it (UTS 51, ED-14a).
+/// Returns true if a run of tags spells the region of a flag and ends it (UTS 51, ED-14a).
 fn is_flag(first: char, rest: &str) -> bool {
     rest.ends_with('\u{e007f}')
         && is_tag(first)
@@ -77,25 +79,25 @@ fn is_flag(first: char, rest: &str) -> bool {
         )
 }
 
-/// Whether a joiner belongs between two characters: emoji, or letters of a script that
-/// changes their forms by it.
-fn joins(before: char, after: Option<char>) -> bool {
+/// Returns true if a joiner belongs between two characters: emoji, or letters of a script that
+/// changes their forms with it.
+fn needs_joiner(before: char, after: Option<char>) -> bool {
     let shaped = |c: char| matches!(c, '\u{600}'..='\u{8ff}' | '\u{900}'..='\u{dff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17ff}');
     let emoji =
         |c: char| matches!(c, '\u{2190}'..='\u{2bff}' | '\u{1f000}'..='\u{1faff}' | '\u{fe0f}');
     after.is_some_and(|after| (shaped(before) && shaped(after)) || (emoji(before) && emoji(after)))
 }
 
-/// A text in one spelling. ASCII stays as it is: whoever reads it ignores the case.
+/// A normalised text. ASCII letters keep their case, so readers must ignore the case.
 pub(super) struct NormalizedText<'a> {
     text: Cow<'a, str>,
-    /// For each byte where it came from, and the length of the text; empty where both
-    /// are the same.
+    /// The origin of each byte, and at the end the length of the text. Empty if both texts are
+    /// the same.
     origin: Vec<u32>,
 }
 
 impl<'a> NormalizedText<'a> {
-    /// The spelling of a text of fewer than 4 GiB.
+    /// Normalises a text of less than 4 GiB.
     pub(super) fn new(text: &'a str) -> Self {
         if text.is_ascii() {
             return Self { text: Cow::Borrowed(text), origin: Vec::new() };
@@ -131,7 +133,7 @@ impl<'a> NormalizedText<'a> {
         &self.text
     }
 
-    /// Where a byte came from in the text that was folded.
+    /// Returns the position in the original text of a byte.
     pub(super) fn origin(&self, at: usize) -> usize {
         self.origin.get(at).map_or(at, |at| usize::try_from(*at).unwrap_or(usize::MAX))
     }
@@ -140,12 +142,12 @@ impl<'a> NormalizedText<'a> {
 struct TextFolder {
     text: String,
     origin: Vec<u32>,
-    /// The word that is being read, since only its end shows whether it mixes scripts.
+    /// The current word, since only its end shows whether it mixes scripts.
     word: Vec<(char, u32)>,
 }
 
 impl TextFolder {
-    /// A stretch of ASCII: only its words at both ends can be part of a mixed one.
+    /// Adds a run of ASCII. Only its first and last words can be part of a mixed word.
     fn add_plain(&mut self, text: &str, start: usize) {
         let is_word = |c: &char| c.is_ascii_alphanumeric();
         let lead = if self.word.is_empty() { 0 } else { text.chars().take_while(is_word).count() };
@@ -154,7 +156,8 @@ impl TextFolder {
         for (index, c) in text[..lead].char_indices() {
             self.word.push((c, at(start + index)));
         }
-        let (from, to) = (lead, text.len() - tail);
+        let from = lead;
+        let to = text.len() - tail;
         if to > from {
             self.flush();
             self.text.push_str(&text[from..to]);
@@ -187,7 +190,8 @@ impl TextFolder {
         }
     }
 
-    /// Ends a word: one that has Latin letters and look-alikes of them is Latin.
+    /// Ends a word. If it has Latin letters and look-alikes of them, the look-alikes become
+    /// Latin.
     fn flush(&mut self) {
         let mixed = self.word.iter().any(|(c, _)| c.is_ascii_alphabetic())
             && self.word.iter().any(|(c, _)| looks_like(*c).is_some());
@@ -204,29 +208,30 @@ impl TextFolder {
     }
 }
 
-/// Characters that have no other spelling: syllables and signs of East Asia.
+/// Returns true for characters that have no other spelling: syllables and signs of East Asia.
 fn is_whole(c: char) -> bool {
     matches!(c, '\u{3041}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{ac00}'..='\u{d7a3}')
 }
 
-/// Scripts that write words without blanks between them, and Korean, which glues them.
+/// Returns true for scripts that write words without blanks, and for Korean, which joins them.
 pub(super) fn is_unspaced(c: char) -> bool {
     is_whole(c)
         || matches!(c, '\u{e00}'..='\u{e7f}' | '\u{e80}'..='\u{eff}' | '\u{20000}'..='\u{3ffff}')
 }
 
-/// Marks that a reader takes for decoration: accents, points of Hebrew, vowels of Arabic.
+/// Returns true for marks that a reader takes for decoration: accents, points of Hebrew, vowels
+/// of Arabic.
 fn is_accent(c: char) -> bool {
     matches!(c, '\u{300}'..='\u{36f}' | '\u{591}'..='\u{5c7}' | '\u{640}' | '\u{64b}'..='\u{65f}' | '\u{670}')
         || matches!(c, '\u{1ab0}'..='\u{1aff}' | '\u{1dc0}'..='\u{1dff}' | '\u{20d0}'..='\u{20ff}')
 }
 
-/// Signs within words of scripts that are written with them.
+/// Returns true for signs within words of scripts that are written with them.
 fn is_sign(c: char) -> bool {
     matches!(c, '\u{900}'..='\u{dff}' | '\u{e00}'..='\u{eff}' | '\u{3099}' | '\u{309a}')
 }
 
-/// Letters and quotes that have a plain form which no decomposition gives.
+/// Returns the plain form of letters and quotes that no decomposition gives.
 fn plain(c: char) -> char {
     match c {
         '“' | '”' | '„' | '«' | '»' | '「' | '」' | '『' | '』' | '‟' => '"',
@@ -249,7 +254,7 @@ fn plain(c: char) -> char {
     }
 }
 
-/// The Latin letter that a small letter of another script is taken for.
+/// Returns the Latin letter that a lower-case letter of another script looks like.
 pub(super) fn looks_like(c: char) -> Option<char> {
     Some(match c {
         'а' | 'α' | 'ɑ' | 'ᴀ' => 'a',

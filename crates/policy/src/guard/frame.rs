@@ -1,8 +1,8 @@
-//! Pure: what is shown of a text, and the marks around it.
+//! Pure: cleans a text for display, and frames it with marks.
 //!
-//! Cleaning comes first and is the same for every level: a text that looks harmless is
-//! cleaned like one that does not. What was cleaned stays as it is when it is cleaned
-//! again. Must never cut without saying so.
+//! Cleaning comes first and is the same for every level: a text that looks harmless is cleaned
+//! like any other. Cleaning a cleaned text does not change it. It must never cut a text without
+//! saying so.
 
 use automaton_core::trust::{Label, Source as Sender};
 
@@ -10,23 +10,21 @@ use super::fold::{NormalizedText, strip};
 use super::markers::{self, Marker, MarkerAction};
 use super::{CheckResult, GuardAction, GuardCheck, GuardReport, TextSource, ThreatLevel};
 
-/// Times that a text is cleaned before it is given up: what is cut may have to be
-/// cleaned once more.
+/// The most cleanings of a text before it is given up. A cut may need another cleaning.
 const CLEANINGS_MAX: u32 = 4;
-/// What stands at the end of a text that was cut.
+/// The end of a text that was cut.
 const CUT: &str = "\n[cut here: the rest was too long]";
-/// What stands in place of a text that cannot be made fit.
+/// The replacement of a text that cannot be cleaned.
 const UNFIT: &str = "[removed: this text could not be made fit to be shown]";
-/// How the notice in place of a withheld text begins.
+/// The prefix of the notice that replaces a withheld text.
 const NOTICE: &str = "[withheld by the guard: ";
-/// Bytes that a notice may have.
+/// The most bytes of a notice.
 const NOTICE_BYTES_MAX: usize = 400;
 
-/// The text as it may be shown.
+/// Cleans a text for display.
 ///
-/// `read` is given the text when nothing is left to clean, in both spellings and with
-/// what is left of markers.
-pub(super) fn sanitise<T>(
+/// `read` receives the cleaned text, its normalised form and the remaining markers.
+pub(super) fn clean<T>(
     text: &str,
     source: TextSource,
     bytes_max: usize,
@@ -37,7 +35,7 @@ pub(super) fn sanitise<T>(
     } else {
         MarkerAction::Leave
     };
-    let mut text = cut(strip(text).into_owned(), bytes_max);
+    let mut text = truncate(strip(text).into_owned(), bytes_max);
     for _ in 0..CLEANINGS_MAX {
         let folded = NormalizedText::new(&text);
         let found = markers::find(&folded, &text, calls);
@@ -45,14 +43,14 @@ pub(super) fn sanitise<T>(
             let read = read(&text, &folded, &found);
             return (read, text);
         };
-        text = cut(cleaned, bytes_max);
+        text = truncate(cleaned, bytes_max);
     }
-    let text = cut(UNFIT.to_owned(), bytes_max);
+    let text = truncate(UNFIT.to_owned(), bytes_max);
     (read(&text, &NormalizedText::new(&text), &[]), text)
 }
 
-/// The beginning of a text that is too long, with a note; as it is when it fits.
-fn cut(mut text: String, bytes_max: usize) -> String {
+/// Cuts a text that is too long, with a note. A text that fits is unchanged.
+fn truncate(mut text: String, bytes_max: usize) -> String {
     if text.len() <= bytes_max {
         return text;
     }
@@ -63,13 +61,13 @@ fn cut(mut text: String, bytes_max: usize) -> String {
     text
 }
 
-/// What stands in place of a text that is withheld. It can be read again.
+/// Returns the notice that replaces a withheld text. [`read_notice`] parses it.
 pub(super) fn notice(level: ThreatLevel, checks: &[CheckResult]) -> String {
     let found = checks.iter().filter(|found| found.detected).map(|found| found.check.name());
     format!("{NOTICE}{}: {}]", level.name(), found.collect::<Vec<_>>().join(", "))
 }
 
-/// What a notice says, when a text is one and nothing else.
+/// Parses a notice, if the text is a notice and nothing else.
 pub(super) fn read_notice(text: &str) -> Option<(ThreatLevel, Vec<CheckResult>)> {
     let text = text.trim();
     let inner = text.strip_prefix(NOTICE)?.strip_suffix(']')?;
@@ -87,9 +85,8 @@ pub(super) fn read_notice(text: &str) -> Option<(ThreatLevel, Vec<CheckResult>)>
     Some((level, told.collect()))
 }
 
-/// A scanned text between marks with its origin, as it stands in a prompt. The nonce is
-/// something that whoever wrote it could not know. What the creator and the automaton
-/// wrote stands by itself.
+/// Frames a scanned text with marks that name its origin, for a prompt. The text's author cannot
+/// know the nonce. Texts of the creator and of the automaton are not framed.
 #[must_use]
 pub fn frame(report: &GuardReport, label: Label, sender: &Sender, nonce: &str) -> String {
     let text = &report.sanitised;

@@ -1,35 +1,36 @@
-//! Pure: how much a text looks like those that want to steer their reader, by weights that were
-//! learned from examples.
+//! Pure: scores how much a text resembles attempts to steer its reader, with weights learned from
+//! examples.
 //!
-//! A piece of the text, some sentences, is its words by one and two, its pairs with a word
-//! between, its letters by four, and the groups of the guard's word lists that its words belong
-//! to, which are the same in all languages, by one and two; each hashed into a bucket (Weinberger et al., *Feature
-//! Hashing for Large Scale Multitask Learning*, 2009). Each bucket has a weight, and the score is
-//! their sum over the root of how many there are; the worst piece counts. `intent.md` says what
-//! the weights were learned from, what they find and what they do not. A score must only ever add
-//! to what the checks say: whoever knows the weights can word around them.
+//! A piece of the text is some sentences. Its features are its words and word pairs, its pairs
+//! with one word between, its runs of four letters, and the groups of the guard's word lists and
+//! their pairs, which are the same in all languages. Each feature is hashed into a bucket
+//! (Weinberger et al., *Feature Hashing for Large Scale Multitask Learning*, 2009). Each bucket
+//! has a weight. The score is the sum of the weights over the square root of their number, and
+//! the worst piece counts. `intent.md` describes the training data, and what the weights find and
+//! miss. A score must only add to the checks' findings: an author who knows the weights can word
+//! around them.
 
 use super::lexicon::{ENGLISH, Lexicon};
 use super::words::WordScan;
 
-/// The weights, and from which score on a text is flagged.
+/// The weights, and the score from which a text is flagged.
 const WEIGHTS: &[u8] = include_bytes!("intent.bin");
 
-/// How many buckets there are.
+/// The number of buckets.
 pub const BUCKETS: usize = 1 << 16;
 
 const _: () = assert!(WEIGHTS.len() == 4 + BUCKETS, "intent.bin has another size");
 
-/// Words of one piece, unless a sentence has more.
+/// The most words of one piece, unless a single sentence has more.
 const PIECE_WORDS: usize = 120;
 
-/// Words of a text below which nothing can be said of it.
+/// The fewest words for which a text is scored.
 const WORDS_MIN: usize = 3;
 
-/// What a root is multiplied by, so that it has some digits.
+/// The scale of the square root, for integer arithmetic.
 const ROOT_SCALE: u64 = 1_000;
 
-/// Seeds that keep the kinds of features apart.
+/// Seeds that separate the kinds of features.
 const WORD: u32 = 0x811c_9dc5;
 const PAIR: u32 = 0x9e37_79b9;
 const GAP: u32 = 0x85eb_ca6b;
@@ -37,28 +38,28 @@ const LETTERS: u32 = 0xc2b2_ae35;
 const GROUP: u32 = 0x27d4_eb2f;
 const GROUPS: u32 = 0x1656_67b1;
 
-/// Words of a group before another one that make a pair with it.
+/// The number of earlier words whose groups form pairs with a word.
 const GROUPS_WITHIN: usize = 3;
 
-/// Weights that were learned, for a text in the guard's spelling.
+/// The learned weights, applied to normalised text.
 #[derive(Debug)]
 pub(super) struct IntentModel {
-    /// The score from which on a text is flagged, in thousandths.
+    /// The score from which a text is flagged, in thousandths.
     threshold: i64,
     weights: &'static [u8],
 }
 
 impl IntentModel {
-    /// The weights that the program is built with: a threshold in four bytes, the first the
-    /// lowest, and a byte for each bucket, in two's complement.
+    /// Loads the built-in weights: a threshold in four little-endian bytes, then a signed byte
+    /// for each bucket.
     pub(super) fn built_in() -> Self {
-        // silent-ok: a file of another size is a program that cannot be built.
+        // silent-ok: a file of another size fails the build.
         let (threshold, weights) = WEIGHTS.split_first_chunk::<4>().unwrap_or((&[0; 4], &[]));
         Self { threshold: i64::from(i32::from_le_bytes(*threshold)), weights }
     }
 
-    /// Whether a text looks like those that want to steer their reader; one that speaks of attacks
-    /// quotes them, and has to look half as much again like them.
+    /// Returns true if a text resembles attempts to steer its reader. A text that discusses
+    /// attacks quotes them, so its threshold is half as high again.
     pub(super) fn flags(&self, folded: &str, lexicon: &Lexicon, discusses: bool) -> bool {
         let threshold = self.threshold + if discusses { self.threshold / 2 } else { 0 };
         let mut seen = vec![0_u64; BUCKETS / 64];
@@ -74,7 +75,7 @@ impl IntentModel {
     }
 }
 
-/// The distinct buckets of each piece of a text.
+/// Returns the distinct buckets of each piece of a text.
 pub(super) fn pieces<'a>(
     folded: &'a str,
     lexicon: &'a Lexicon,
@@ -94,7 +95,7 @@ pub(super) fn pieces<'a>(
             sentences.next();
         }
         let done = piece.words == 0 && sentences.peek().is_none();
-        (!done).then(|| piece.end())
+        (!done).then(|| piece.finish())
     })
     .filter(|buckets| !buckets.is_empty())
 }
@@ -103,14 +104,16 @@ pub(super) fn pieces<'a>(
 struct PieceFeatures<'a> {
     buckets: Vec<u16>,
     words: usize,
-    /// Which buckets there are already, a bit for each.
+    /// The set of buckets found so far, one bit each.
     seen: &'a mut [u64],
 }
 
 impl PieceFeatures<'_> {
     fn add(&mut self, sentence: &str) {
-        let (mut last, mut before) = (None, None);
-        let (mut hash, mut length) = (WORD, 0_usize);
+        let mut last = None;
+        let mut before = None;
+        let mut hash = WORD;
+        let mut length = 0_usize;
         let mut letters = [u32::from(b' '); 4];
         let mut is_digit = false;
         for c in sentence.chars().chain([' ']) {
@@ -119,9 +122,9 @@ impl PieceFeatures<'_> {
                     _ if c.is_numeric() => '0',
                     _ => c.to_lowercase().next().unwrap_or(c),
                 };
-                // A number is one digit, however long it is.
+                // A number counts as one digit, however long it is.
                 if !(c == '0' && is_digit) {
-                    hash = mixed(hash, u32::from(c));
+                    hash = mix(hash, u32::from(c));
                     self.letter(&mut letters, c);
                 }
                 is_digit = c == '0';
@@ -135,10 +138,10 @@ impl PieceFeatures<'_> {
             self.letter(&mut letters, ' ');
             self.note(hash);
             if let Some(last) = last {
-                self.note(mixed(mixed(PAIR, last), hash));
+                self.note(mix(mix(PAIR, last), hash));
             }
             if let Some(before) = before {
-                self.note(mixed(mixed(GAP, before), hash));
+                self.note(mix(mix(GAP, before), hash));
             }
             (before, last) = (last, Some(hash));
             self.words += 1;
@@ -154,8 +157,8 @@ impl PieceFeatures<'_> {
             let before = groups[at.saturating_sub(GROUPS_WITHIN)..at].iter();
             let before = before.fold(0, |all, mask| all | mask);
             for bit in bits(*mask) {
-                self.note(mixed(GROUP, bit));
-                bits(before).for_each(|last| self.note(mixed(mixed(GROUPS, last), bit)));
+                self.note(mix(GROUP, bit));
+                bits(before).for_each(|last| self.note(mix(mix(GROUPS, last), bit)));
             }
         }
     }
@@ -163,7 +166,7 @@ impl PieceFeatures<'_> {
     fn letter(&mut self, letters: &mut [u32; 4], c: char) {
         letters.rotate_left(1);
         letters[3] = u32::from(c);
-        let hash = letters.iter().fold(LETTERS, |hash, letter| mixed(hash, *letter));
+        let hash = letters.iter().fold(LETTERS, |hash, letter| mix(hash, *letter));
         self.note(hash);
     }
 
@@ -171,15 +174,16 @@ impl PieceFeatures<'_> {
         let hash = hash ^ (hash >> 15);
         let [low, high, ..] = hash.wrapping_mul(0x2c1b_3c6d).rotate_left(16).to_le_bytes();
         let bucket = u16::from_le_bytes([low, high]);
-        let (word, bit) = (usize::from(bucket / 64), 1 << (bucket % 64));
+        let word = usize::from(bucket / 64);
+        let bit = 1 << (bucket % 64);
         if let Some(word) = self.seen.get_mut(word).filter(|word| **word & bit == 0) {
             *word |= bit;
             self.buckets.push(bucket);
         }
     }
 
-    /// What was found; nothing, where there are too few words.
-    fn end(mut self) -> Vec<u16> {
+    /// Returns the buckets. Empty if there are too few words.
+    fn finish(mut self) -> Vec<u16> {
         for bucket in &self.buckets {
             if let Some(word) = self.seen.get_mut(usize::from(bucket / 64)) {
                 *word = 0;
@@ -189,8 +193,8 @@ impl PieceFeatures<'_> {
     }
 }
 
-/// A step of FNV-1a over numbers instead of bytes.
-const fn mixed(hash: u32, value: u32) -> u32 {
+/// Returns a step of FNV-1a over numbers instead of bytes.
+const fn mix(hash: u32, value: u32) -> u32 {
     (hash ^ value).wrapping_mul(0x0100_0193).rotate_left(5)
 }
 

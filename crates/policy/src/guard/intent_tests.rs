@@ -1,4 +1,4 @@
-//! The ninth check: what it reads of a text, and that it only adds.
+//! Tests of the learned check: its features, and that it only adds to findings.
 
 use proptest::prelude::*;
 

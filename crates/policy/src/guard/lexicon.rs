@@ -1,7 +1,7 @@
-//! Pure: the words and rules of `phrases.txt`, ready to be looked up.
+//! Pure: the words and rules of `phrases.txt`, prepared for lookup.
 //!
-//! Words of all languages lie in one automaton over folded bytes; a text is read along
-//! it once. Must never take longer for a word than the word is long.
+//! The words of all languages are in one automaton over normalised bytes, which reads a text
+//! once. A lookup must never take longer than the word is long.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,24 +12,24 @@ use aho_corasick::{Anchored, MatchKind};
 use super::GuardCheck;
 use super::fold::{NormalizedText, is_unspaced};
 
-/// The phrases that the guard is built with.
+/// The built-in phrases.
 const PHRASES: &str = include_str!("phrases.txt");
-/// Set on what an English word, or one that needs no language, was found by.
+/// The mask bit of an English word, or of a word that needs no language.
 pub(super) const ENGLISH: u128 = 1 << 127;
-/// Groups that a mask has room for.
+/// The most groups that a mask can hold.
 const GROUPS_MAX: usize = 120;
-/// Words of a sentence that may stand between two groups of a rule.
+/// The most words of a sentence between two groups of a rule.
 const GAP_MAX: u32 = 16;
-/// Bytes that may stand between two words of one entry.
+/// The most bytes between two words of one entry.
 const SEPARATORS_MAX: usize = 4;
-/// Groups that no list of words makes: they are found by their form.
+/// Groups without word lists: they are found by their form.
 const FORMS: [&str; 5] = ["colon", "addr", "rmroot", "rot", "reversed"];
-/// Groups whose English words are known in rot13 and backwards, too.
+/// Groups whose English words are also known in rot13 and reversed.
 const DISGUISED: [&str; 7] = ["ignore", "prior", "instr", "reveal", "send", "funds", "delete"];
-/// Letters below which a disguised word could be any word.
+/// The fewest letters of a disguised word. A shorter one could be any word.
 const DISGUISED_LETTERS_MIN: usize = 5;
 
-/// A mistake in the list of phrases.
+/// A mistake in the phrase list.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, automaton_core::error::Classified)]
 #[error("line {line} of the guard's phrases: {what}")]
 #[class(Internal)]
@@ -38,25 +38,25 @@ pub struct PhraseListError {
     what: String,
 }
 
-/// How much a rule says by itself.
+/// The weight of a rule by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Weight {
     Weak,
     Strong,
 }
 
-/// Groups of words that follow each other.
+/// A sequence of word groups.
 #[derive(Debug)]
 pub(super) struct PhraseRule {
     pub(super) check: GuardCheck,
     pub(super) weight: Weight,
-    /// For each of the groups, in half words, how far it may be from the one before.
+    /// The groups, each with its largest distance from the one before, in half words.
     pub(super) steps: Vec<(u128, u32)>,
-    /// As it was written, for whoever reads a finding.
+    /// The rule as written, for readers of a finding.
     pub(super) words: String,
 }
 
-/// Groups that are found by their form, each as a mask.
+/// The masks of groups that are found by their form.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct FormGroups {
     pub(super) colon: u128,
@@ -69,17 +69,17 @@ pub(super) struct FormGroups {
     pub(super) report: u128,
 }
 
-/// Everything that is looked for in words.
+/// The word lists and rules.
 #[derive(Debug)]
 pub(super) struct Lexicon {
-    /// The entries, the words of each with a blank between them.
+    /// The entries. The words of an entry are separated by a blank.
     entries: NFA,
     masks: Vec<EntryMasks>,
     pub(super) rules: Vec<PhraseRule>,
     pub(super) forms: FormGroups,
 }
 
-/// The groups that a word has which is an entry, and one that goes on after it.
+/// The groups of a word that equals an entry, and of one that starts with it.
 #[derive(Debug, Default, Clone, Copy)]
 struct EntryMasks {
     exact: u128,
@@ -87,10 +87,10 @@ struct EntryMasks {
 }
 
 impl Lexicon {
-    /// Reads the phrases.
+    /// Loads the phrases.
     ///
     /// # Errors
-    /// When a line of them is neither words nor a rule.
+    /// Fails if a line is neither words nor a rule.
     pub(super) fn new() -> Result<Self, PhraseListError> {
         Self::parse(PHRASES)
     }
@@ -118,7 +118,7 @@ impl Lexicon {
                 (None, None | Some('#')) => continue,
                 (None, Some(' ')) => line,
                 (None, Some(_)) => {
-                    rules.push(rule(line, &groups).map_err(|what| bad(at, &what))?);
+                    rules.push(parse_rule(line, &groups).map_err(|what| bad(at, &what))?);
                     continue;
                 }
             };
@@ -143,10 +143,13 @@ impl Lexicon {
         Ok(Self { entries, masks, rules, forms })
     }
 
-    /// What the word at a place of a folded text is, alone and with what follows it:
-    /// the groups, and where the longest entry ends.
+    /// Looks up the word at a position of a normalised text, alone and with the words after it.
+    /// Returns the groups and the end of the longest entry.
     pub(super) fn look_up(&self, bytes: &[u8], start: usize) -> (u128, usize) {
-        let (mut at, mut mask, mut end, mut length) = (start, 0, start, 0);
+        let mut at = start;
+        let mut mask = 0;
+        let mut end = start;
+        let mut length = 0;
         let Ok(mut state) = self.entries.start_state(Anchored::Yes) else { return (0, start) };
         loop {
             let label = match bytes.get(at) {
@@ -172,7 +175,7 @@ impl Lexicon {
             if !self.entries.is_match(state) {
                 continue;
             }
-            // The longest of those that end here; the others began within the word.
+            // The longest entry that ends here. Others began within the word.
             let entry = self.entries.match_pattern(state, 0);
             if self.entries.pattern_len(entry) == length {
                 let EntryMasks { exact, stem } = self.masks[entry.as_usize()];
@@ -225,7 +228,7 @@ impl Entries {
     }
 }
 
-/// Bytes of a folded text that belong to words.
+/// The bytes of a normalised text that belong to words.
 const WORD: [bool; 256] = {
     let mut table = [false; 256];
     let mut at = 0;
@@ -236,23 +239,24 @@ const WORD: [bool; 256] = {
     table
 };
 
-/// Whether a byte of a folded text belongs to a word.
+/// Returns true if a byte of a normalised text belongs to a word.
 #[inline]
 pub(super) fn is_word(b: u8) -> bool {
     WORD[usize::from(b)]
 }
 
-/// The group that a line begins.
+/// Returns the name of the group that a line starts, if it starts one.
 fn group_name(line: &str) -> Option<&str> {
     let (name, _) = line.split_once(':')?;
     let is_name = !name.is_empty() && name.bytes().all(|b| b.is_ascii_lowercase());
     is_name.then_some(name)
 }
 
-/// A line that is a rule.
-fn rule(line: &str, groups: &HashMap<&str, u128>) -> Result<PhraseRule, String> {
+/// Parses a line that is a rule.
+fn parse_rule(line: &str, groups: &HashMap<&str, u128>) -> Result<PhraseRule, String> {
     let mut parts = line.split_whitespace();
-    let (check, weight) = (parts.next().unwrap_or(""), parts.next().unwrap_or(""));
+    let check = parts.next().unwrap_or("");
+    let weight = parts.next().unwrap_or("");
     let check = GuardCheck::by_name(check);
     let check = check.ok_or_else(|| format!("'{line}' names no check"))?;
     let weight = match weight {
@@ -260,7 +264,8 @@ fn rule(line: &str, groups: &HashMap<&str, u128>) -> Result<PhraseRule, String> 
         "weak" => Weight::Weak,
         other => return Err(format!("'{other}' is no weight: strong or weak")),
     };
-    let (mut steps, mut gap) = (Vec::new(), 0);
+    let mut steps = Vec::new();
+    let mut gap = 0;
     for part in parts {
         if let Ok(words) = part.parse::<u32>() {
             gap = words.min(GAP_MAX);

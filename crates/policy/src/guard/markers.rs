@@ -1,42 +1,41 @@
-//! Pure: forms that only a program around a model may write.
+//! Pure: finds forms that only a program around a model may write.
 //!
-//! Control tokens of chat templates, tags of prompts, calls of tools, and marks that look
-//! like ours. [`find`] sees them in a folded text, so in whatever letters they are written,
-//! and says what has to stand in their place. What it puts there is evidence, too: a text
-//! that was cleaned shows what it was cleaned of. Must look at no byte more than a
-//! bounded number of times.
+//! These are control tokens of chat templates, prompt tags, tool calls, and imitations of our
+//! marks. [`find`] sees them in a normalised text, in whatever letters they are written, and
+//! gives the replacement of each. Replacements are evidence too: a cleaned text shows what was
+//! removed. It must look at each byte only a bounded number of times.
 
 use automaton_core::trust::Label;
 
 use super::GuardCheck;
 use super::fold::{HIDDEN_TOKEN, NormalizedText};
 
-/// Bytes in which a tag, a bracket or a line has to end.
+/// The most bytes of a tag, a bracket or a line.
 const TAG_BYTES_MAX: usize = 200;
 const BRACKET_BYTES_MAX: usize = 72;
 const LINE_BYTES_MAX: usize = 96;
-/// Bytes of an object in which the keys of a call have to be.
+/// The most bytes in which the keys of a call must appear.
 const CALL_BYTES_MAX: usize = 256;
-/// Words after which a line of a role is a turn of a conversation.
+/// The most words of a role line that is not a conversation turn.
 const TURN_WORDS_MIN: usize = 2;
 
-/// What is done about a marker.
+/// The action for a marker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MarkerAction {
-    /// It is plain text for every model, or has been made so.
+    /// Leave it. It is plain text for every model, or was made so.
     Leave,
-    /// A blank after its first character makes it plain text.
+    /// Insert a blank after its first character, which makes it plain text.
     Loosen,
-    /// This stands in its place.
+    /// Replace it by this text.
     Replace(&'static str),
 }
 
-/// One marker in a folded text.
+/// A marker in a normalised text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Marker {
     pub(super) start: usize,
     pub(super) end: usize,
-    /// What it speaks for; nothing for what honest pages have, too.
+    /// The check that it counts for, or `None` if honest pages contain it too.
     pub(super) check: Option<GuardCheck>,
     pub(super) remedy: MarkerAction,
 }
@@ -50,7 +49,7 @@ const SYS: &str = "[sys-tag-removed]";
 const FRAME: &str = "[frame-mark-removed]";
 const CALL: &str = "[tool-call-removed]";
 
-/// What cleaning leaves, and what that says.
+/// The replacements, each with the check that it counts for.
 const TOKENS: [(&str, GuardCheck); 9] = [
     (CHATML, GuardCheck::ChatmlMarkers),
     (SYSTEM, GuardCheck::BoundaryManipulation),
@@ -63,8 +62,7 @@ const TOKENS: [(&str, GuardCheck); 9] = [
     (HIDDEN_TOKEN, GuardCheck::ChatmlMarkers),
 ];
 
-/// Tags by name, with what stands in their place; nothing for those that honest pages
-/// have, which are loosened.
+/// Tags by name, each with its replacement. Tags of honest pages have none and are loosened.
 const TAGS: [(&str, Option<&str>); 22] = [
     ("system", Some(SYSTEM)),
     ("prompt", Some(PROMPT)),
@@ -90,7 +88,7 @@ const TAGS: [(&str, Option<&str>); 22] = [
     ("unk", None),
 ];
 
-/// What a line of dashes around a word of ours names.
+/// The words that rules around sections of a prompt name.
 const SECTIONS: [&str; 9] = [
     "prompt",
     "system",
@@ -103,8 +101,8 @@ const SECTIONS: [&str; 9] = [
     "context",
 ];
 
-/// The markers of a text, in order and apart from each other. `calls` says whether an
-/// object that has the form of a tool's call is taken away.
+/// Returns the markers of a text, sorted and without overlaps. `calls` is the action for objects
+/// with the form of a tool call.
 pub(super) fn find(
     folded: &NormalizedText<'_>,
     original: &str,
@@ -114,13 +112,13 @@ pub(super) fn find(
     let mut found: Vec<Marker> = Vec::new();
     for at in memchr::memchr3_iter(b'<', b'[', b'{', bytes) {
         let marker = match bytes[at] {
-            b'<' => tag(bytes, at),
-            b'[' => bracket(bytes, at, !original[folded.origin(at)..].starts_with('[')),
-            _ => call(bytes, at, calls),
+            b'<' => match_tag(bytes, at),
+            b'[' => match_bracket(bytes, at, !original[folded.origin(at)..].starts_with('[')),
+            _ => match_call(bytes, at, calls),
         };
         found.extend(marker);
     }
-    lines(bytes, &mut found);
+    find_lines(bytes, &mut found);
     found.sort_by_key(|marker| (marker.start, std::cmp::Reverse(marker.end)));
     let mut free_from = 0;
     found.retain(|marker| {
@@ -131,7 +129,7 @@ pub(super) fn find(
     found
 }
 
-/// Takes the markers out of a text; the same text when nothing has to be done.
+/// Removes the markers from a text. Returns `None` if nothing has to change.
 pub(super) fn clean(text: &str, folded: &NormalizedText<'_>, markers: &[Marker]) -> Option<String> {
     if markers.iter().all(|marker| marker.remedy == MarkerAction::Leave) {
         return None;
@@ -139,7 +137,8 @@ pub(super) fn clean(text: &str, folded: &NormalizedText<'_>, markers: &[Marker])
     let mut cleaned = String::with_capacity(text.len() + 64);
     let mut copied = 0;
     for marker in markers {
-        let (start, end) = (folded.origin(marker.start), folded.origin(marker.end));
+        let start = folded.origin(marker.start);
+        let end = folded.origin(marker.end);
         cleaned.push_str(text.get(copied..start).unwrap_or(""));
         match marker.remedy {
             MarkerAction::Leave => cleaned.push_str(text.get(start..end).unwrap_or("")),
@@ -161,8 +160,8 @@ fn marker(start: usize, end: usize, check: GuardCheck, remedy: MarkerAction) -> 
     Marker { start, end, check: Some(check), remedy }
 }
 
-/// A tag, or a token between bars.
-fn tag(bytes: &[u8], start: usize) -> Option<Marker> {
+/// Matches a tag, or a token between bars.
+fn match_tag(bytes: &[u8], start: usize) -> Option<Marker> {
     let window = &bytes[start..bytes.len().min(start + TAG_BYTES_MAX)];
     let skip = |from: usize, also: u8| {
         let rest = window.get(from..).unwrap_or_default();
@@ -212,8 +211,8 @@ fn tag(bytes: &[u8], start: usize) -> Option<Marker> {
     Some(marker(start, end, GuardCheck::BoundaryManipulation, MarkerAction::Replace(token)))
 }
 
-/// Something in brackets. `disguised` says that the bracket is none of ASCII.
-fn bracket(bytes: &[u8], start: usize, disguised: bool) -> Option<Marker> {
+/// Matches a form in brackets. `disguised` is true if the bracket is not ASCII.
+fn match_bracket(bytes: &[u8], start: usize, disguised: bool) -> Option<Marker> {
     let window = &bytes[start..bytes.len().min(start + BRACKET_BYTES_MAX)];
     let close = window.iter().position(|b| *b == b']');
     let inner = &window[1..close.unwrap_or(window.len())];
@@ -266,11 +265,14 @@ fn bracket(bytes: &[u8], start: usize, disguised: bool) -> Option<Marker> {
     None
 }
 
-/// An object with the keys of a tool's call, in whatever order and quotes.
-fn call(bytes: &[u8], start: usize, remedy: MarkerAction) -> Option<Marker> {
+/// Matches an object with the keys of a tool call, in any order and quotes.
+fn match_call(bytes: &[u8], start: usize, remedy: MarkerAction) -> Option<Marker> {
     let window = &bytes[start..bytes.len().min(start + CALL_BYTES_MAX)];
-    let (mut depth, mut at, mut end) = (0_u32, 0, None);
-    let (mut named, mut argued) = (false, false);
+    let mut depth = 0_u32;
+    let mut at = 0;
+    let mut end = None;
+    let mut named = false;
+    let mut argued = false;
     while let Some(&b) = window.get(at) {
         match b {
             b'{' | b'[' => depth += 1,
@@ -303,9 +305,9 @@ fn call(bytes: &[u8], start: usize, remedy: MarkerAction) -> Option<Marker> {
     (named && argued).then(|| marker(start, whole, GuardCheck::BoundaryManipulation, remedy))
 }
 
-/// Lines that pretend to be made by the program: headings of roles, rules around
-/// sections, fences, and turns of a conversation.
-fn lines(bytes: &[u8], found: &mut Vec<Marker>) {
+/// Finds lines that imitate a program: role headings, rules around sections, fences, and
+/// conversation turns.
+fn find_lines(bytes: &[u8], found: &mut Vec<Marker>) {
     let mut start = 0;
     let mut turns = (false, false);
     let mut first_turn = None;
@@ -319,7 +321,7 @@ fn lines(bytes: &[u8], found: &mut Vec<Marker>) {
         let stop = at + line.len();
         let leave = marker(at, stop, GuardCheck::BoundaryManipulation, MarkerAction::Leave);
         match line.first() {
-            Some(b'#' | b'-' | b'=' | b'*') => found.extend(ruled(line, at, stop)),
+            Some(b'#' | b'-' | b'=' | b'*') => found.extend(match_rule_line(line, at, stop)),
             Some(b'`') if begins(line, b"```system") => found.push(leave),
             Some(b'{' | b'r' | b'"') if is_first && claims_role(line) => found.push(leave),
             Some(b'h' | b'H' | b'u' | b'U' | b'a' | b'A') => {
@@ -349,8 +351,8 @@ fn claims_role(line: &[u8]) -> bool {
     begins(&kept.copied().collect::<Vec<u8>>(), b"role:system")
 }
 
-/// A line that begins with signs of a heading or a rule.
-fn ruled(line: &[u8], at: usize, stop: usize) -> Option<Marker> {
+/// Matches a line that begins like a heading or a rule.
+fn match_rule_line(line: &[u8], at: usize, stop: usize) -> Option<Marker> {
     let sign = line[0];
     let signs = line.iter().take_while(|b| **b == sign).count();
     let text = std::str::from_utf8(&line[signs..]).unwrap_or("").to_ascii_lowercase();

@@ -1,17 +1,15 @@
-//! Pure: reads what others wrote for signs that it wants to steer its reader, and makes
-//! it fit to be shown.
+//! Pure: scans texts of others for attempts to steer their reader, and cleans them for display.
 //!
-//! [`Guard::scan`] takes away what cannot be seen and what only programs may write, then
-//! looks at the result, folded to one spelling and decoded as far as a bounded effort
-//! goes, with eight checks and a ninth that was learned, and says how grave it looks and what to do about it, by where
-//! the text came from. [`frame`] puts marks around a text that its writer could not know.
+//! [`Guard::scan`] removes invisible characters and forms that only programs may write. Then it
+//! runs eight checks and a learned one over the result, normalised and decoded with bounded
+//! effort. It rates the threat, and chooses the action by the text's source. [`frame()`] puts marks
+//! around a text that its author could not know.
 //!
-//! What is found is advice to the reader and a number for the operator. Whoever writes a
-//! text can word it as nobody thought of, so **nothing may be safe because of what this
-//! finds or does not find**: a turn may do what the label of its input lets it do,
-//! whatever the guard thinks of the words.
+//! The findings advise the reader and give the operator a number. An author can always word a
+//! text in a new way, so **nothing may be safe because of what this finds or does not find**: the
+//! label of its input decides what a turn may do, whatever the guard finds.
 //!
-//! The verdict is that of the text which is let through: scanned again, it is the same.
+//! The verdict is that of the text that is let through: scanning it again gives the same result.
 //! Work and memory are linear in the length of the text.
 
 mod decode;
@@ -34,8 +32,7 @@ pub use lexicon::PhraseListError;
 use intent::IntentModel;
 use lexicon::Lexicon;
 
-/// What is looked for.
-/// Its [`name`](Self::name) is for machines.
+/// A check of the guard. Its [`name`](Self::name) is for machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Names)]
 pub enum GuardCheck {
     /// Orders to drop, replace or reveal what the reader was told, or to act unasked.
@@ -58,8 +55,8 @@ pub enum GuardCheck {
     LearnedIntent,
 }
 
-/// Where a text came from, as far as it matters to what is done about it.
-/// Its [`name`](Self::name) is for machines.
+/// The source of a text, as far as it determines the action. Its [`name`](Self::name) is for
+/// machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Names)]
 pub enum TextSource {
     /// The creator.
@@ -68,17 +65,17 @@ pub enum TextSource {
     Peer,
     /// A page or service of the net.
     Web,
-    /// What a tool gave, with its errors.
+    /// The output of a tool, including its errors.
     Tool,
     /// Instructions that somebody published for agents.
     Skill,
-    /// What was remembered of others' texts.
+    /// Memories of others' texts.
     Memory,
 }
 
 impl TextSource {
-    /// What is done about a text of this source that looks so grave. A tool's output is
-    /// never held back: it is the answer that the reader asked for, and is framed.
+    /// Returns the action for a text of this source with this threat level. A tool's output is
+    /// never withheld: it is the answer that the reader asked for, and is framed.
     #[must_use]
     pub const fn action(self, level: ThreatLevel) -> GuardAction {
         match (self, level) {
@@ -93,7 +90,7 @@ impl TextSource {
 }
 
 impl From<Label> for TextSource {
-    /// The automaton's own text is what it remembers.
+    /// The automaton's own text comes from its memory.
     fn from(label: Label) -> Self {
         match label {
             Label::Creator => Self::Creator,
@@ -105,8 +102,7 @@ impl From<Label> for TextSource {
     }
 }
 
-/// How grave a text looks.
-/// Its [`name`](Self::name) is for machines.
+/// The threat level of a text. Its [`name`](Self::name) is for machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Names)]
 pub enum ThreatLevel {
     /// Like most texts.
@@ -119,8 +115,7 @@ pub enum ThreatLevel {
     Critical,
 }
 
-/// What to do about a text, worst last.
-/// Its [`name`](Self::name) is for machines.
+/// The action for a text, least severe first. Its [`name`](Self::name) is for machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Names)]
 pub enum GuardAction {
     /// Show it.
@@ -131,32 +126,32 @@ pub enum GuardAction {
     Withhold,
 }
 
-/// What one check found.
+/// The result of one check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckResult {
     /// The check.
     pub check: GuardCheck,
-    /// Whether it found enough.
+    /// True if it found enough.
     pub detected: bool,
-    /// What it found, in words of ours: no part of the text.
+    /// The findings in our words. They contain no part of the text.
     pub details: String,
 }
 
-/// What the guard thinks of a text, and what of it may be shown.
+/// The guard's report on a text, with the version that may be shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GuardReport {
-    /// How grave it looks.
+    /// The threat level.
     pub level: ThreatLevel,
-    /// What to do about it.
+    /// The action.
     pub action: GuardAction,
-    /// What each check found, in the order of [`GuardCheck::ALL`].
+    /// The result of each check, in the order of [`GuardCheck::ALL`].
     pub checks: Vec<CheckResult>,
-    /// What may be shown: the text without what cannot be seen and without markers, cut
-    /// to size; or a notice in its place.
+    /// The text to show: without invisible characters and markers, cut to size, or a notice in
+    /// its place.
     pub sanitised: String,
 }
 
-/// The guard: its word lists and weights, ready for use. Make one for a process and share it.
+/// The guard with its word lists and weights. Create one for each process and share it.
 #[derive(Debug)]
 pub struct Guard {
     lexicon: Lexicon,
@@ -164,17 +159,17 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Reads the word lists that it is built with.
+    /// Loads the built-in word lists.
     ///
     /// # Errors
-    /// When they cannot be read, which a test excludes; whoever starts must not go on
-    /// without them.
+    /// Fails if they cannot be parsed, which a test excludes. The program must not start without
+    /// them.
     pub fn new() -> Result<Self, PhraseListError> {
         Ok(Self { lexicon: Lexicon::new()?, intent: IntentModel::built_in() })
     }
 
-    /// The distinct buckets, below [`BUCKETS`], of each piece of a text as it is read, for whoever
-    /// learns weights for them.
+    /// Returns the distinct buckets, below [`BUCKETS`], of each piece of a text. Used to learn
+    /// weights.
     #[must_use]
     pub fn intent_buckets(&self, text: &str) -> Vec<Vec<u16>> {
         let seen = fold::strip(text);
@@ -182,8 +177,7 @@ impl Guard {
         intent::pieces(folded.as_str(), &self.lexicon, &mut [0; BUCKETS / 64]).collect()
     }
 
-    /// Looks at a text of a source and makes it fit to be shown, in at most `bytes_max`
-    /// bytes.
+    /// Scans a text of a source and cleans it for display, in at most `bytes_max` bytes.
     #[must_use]
     pub fn scan(&self, text: &str, source: TextSource, bytes_max: usize) -> GuardReport {
         if let Some((level, checks)) = frame::read_notice(text) {
@@ -197,10 +191,10 @@ impl Guard {
             }
             findings
         };
-        let (findings, sanitised) = frame::sanitise(text, source, bytes_max, read);
+        let (findings, sanitised) = frame::clean(text, source, bytes_max, read);
         let level = findings.level();
         let action = source.action(level);
-        let checks = findings.told();
+        let checks = findings.results();
         let sanitised =
             if action == GuardAction::Withhold { frame::notice(level, &checks) } else { sanitised };
         GuardReport { level, action, checks, sanitised }

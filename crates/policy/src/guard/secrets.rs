@@ -1,24 +1,22 @@
-//! Pure: finds keys, tokens and seed phrases in text that is about to leave.
+//! Pure: finds keys, tokens and seed phrases in outgoing text.
 //!
-//! Says of what kind each is and where it stands, and never what it is. A number of 32
-//! bytes is no key by itself, since every hash looks like one: it takes a word beside it
-//! that says so, or to be one of the agent's own secrets. A hit is a reason to refuse;
-//! that nothing is found proves nothing.
+//! It reports the kind and position of each, never the secret. A number of 32 bytes is not a key
+//! by itself, since every hash looks like one: it needs a word beside it that says so, or must be
+//! one of the agent's own secrets. A match is a reason to refuse. Finding nothing proves nothing.
 
 use automaton_core::names::Names;
 use memchr::memmem;
 
-/// What kind of secret it is.
-/// Its [`name`](Self::name) is for machines.
+/// The kind of a secret. Its [`name`](Self::name) is for machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Names)]
 pub enum SecretKind {
     /// 32 bytes in hex beside a word that calls them a private key.
     PrivateKey,
     /// A private key in PEM (RFC 7468) or OpenSSH's form.
     Pem,
-    /// Twelve words or more that stand like a BIP-39 mnemonic.
+    /// At least twelve words in the form of a BIP-39 mnemonic.
     SeedPhrase,
-    /// A token whose form its issuer has made known.
+    /// A token in a form that its issuer documents.
     Token,
     /// A JSON Web Token (RFC 7519) with a signature.
     Jwt,
@@ -28,40 +26,40 @@ pub enum SecretKind {
     Own,
 }
 
-/// A secret and where it stands, in bytes of the text.
+/// A secret and its position, in bytes of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SecretMatch {
-    /// Where it begins.
+    /// The start.
     pub start: usize,
-    /// Where it ends.
+    /// The end.
     pub end: usize,
-    /// What it is.
+    /// The kind.
     pub kind: SecretKind,
 }
 
-/// Shortest own secret that is looked for, in bytes: shorter ones stand everywhere.
+/// The shortest own secret to search for, in bytes. Shorter texts occur everywhere.
 const OWN_BYTES_MIN: usize = 8;
-/// Bytes around a number of 32 bytes in which a word makes it a key.
+/// The bytes around a number of 32 bytes in which a word makes it a key.
 const CONTEXT_BYTES: usize = 64;
-/// Digits of a private key.
+/// The number of digits of a private key.
 const KEY_DIGITS: usize = 64;
-/// Words of the shortest and the longest mnemonic of BIP-39.
+/// The word counts of BIP-39 mnemonics.
 const SEED_WORDS: std::ops::RangeInclusive<usize> = 12..=24;
-/// Words from which on a run of them is a mnemonic wherever it stands.
+/// The fewest words that are a mnemonic without further evidence.
 const LONG_SEED_WORDS: usize = 18;
-/// Letters of the words of BIP-39.
+/// The word lengths of BIP-39.
 const SEED_LETTERS: std::ops::RangeInclusive<usize> = 3..=8;
-/// Bytes of a value that is assigned to a name, from which on it is a secret.
+/// The shortest assigned value that counts as a secret, in bytes.
 const ASSIGNED_BYTES_MIN: usize = 12;
-/// Bytes of such a value that are looked at.
+/// The most bytes of an assigned value that are checked.
 const ASSIGNED_BYTES_MAX: usize = 256;
 
-/// What makes a number a key.
+/// Words that make a number a key.
 const KEY_WORDS: [&str; 8] =
     ["private", "privkey", "secret", "signing key", "wallet key", "priv_key", "sk=", "key is"];
-/// What announces a mnemonic.
+/// Words that announce a mnemonic.
 const SEED_NAMES: [&str; 5] = ["seed", "mnemonic", "recovery", "backup phrase", "bip39"];
-/// Short words of English that no list of BIP-39 has: where one stands is a sentence.
+/// Short English words that are in no BIP-39 list. They show that a run is a sentence.
 const PLAIN_WORDS: [&str; 24] = [
     "the", "and", "for", "are", "was", "not", "you", "that", "with", "from", "this", "have",
     "will", "has", "but", "they", "its", "were", "been", "which", "your", "our", "who", "their",
@@ -79,8 +77,7 @@ const NAMES: [&str; 9] = [
     "auth_token",
 ];
 
-/// Beginnings of tokens as their issuers document them, each with how many letters,
-/// digits, `-` and `_` have to follow.
+/// Documented prefixes of tokens, each with the fewest letters, digits, `-` and `_` that follow.
 const TOKENS: [(&str, usize); 22] = [
     ("AKIA", 16),
     ("ASIA", 16),
@@ -106,8 +103,8 @@ const TOKENS: [(&str, usize); 22] = [
     ("hf_", 30),
 ];
 
-/// The secrets of a text, in order. `own` are values that must not leave, whatever they
-/// look like, plain, in hex digits of either case, or with the text's own quoting.
+/// Returns the secrets of a text, sorted. `own` are values that must not leave, in plain text or
+/// in hex digits of either case.
 #[must_use]
 pub fn find(text: &str, own: &[&str]) -> Vec<SecretMatch> {
     let bytes = text.as_bytes();
@@ -123,10 +120,10 @@ pub fn find(text: &str, own: &[&str]) -> Vec<SecretMatch> {
             }));
         }
     }
-    pem(bytes, &mut hits);
-    words(text, &mut hits);
-    assigned(text, &mut hits);
-    seeds(text, &mut hits);
+    find_pem(bytes, &mut hits);
+    find_words(text, &mut hits);
+    find_assignments(text, &mut hits);
+    find_seed_phrases(text, &mut hits);
     hits.sort_unstable_by_key(|hit| (hit.start, std::cmp::Reverse(hit.end)));
     let mut free_from = 0;
     hits.retain(|hit| {
@@ -137,8 +134,8 @@ pub fn find(text: &str, own: &[&str]) -> Vec<SecretMatch> {
     hits
 }
 
-/// Blocks of private keys, to their end or to the end of the text.
-fn pem(bytes: &[u8], hits: &mut Vec<SecretMatch>) {
+/// Finds PEM blocks of private keys, up to their end or the end of the text.
+fn find_pem(bytes: &[u8], hits: &mut Vec<SecretMatch>) {
     let mut from = 0;
     while let Some(offset) = memmem::find(&bytes[from..], b"-----BEGIN ") {
         let start = from + offset;
@@ -158,8 +155,9 @@ fn is_token_byte(b: u8) -> bool {
     b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.')
 }
 
-/// Single words: tokens, JSON Web Tokens, and numbers of 32 bytes in a key's company.
-fn words(text: &str, hits: &mut Vec<SecretMatch>) {
+/// Finds single words that are secrets: tokens, JSON Web Tokens, and numbers of 32 bytes beside a
+/// word for keys.
+fn find_words(text: &str, hits: &mut Vec<SecretMatch>) {
     let bytes = text.as_bytes();
     let mut at = 0;
     while at < bytes.len() {
@@ -168,7 +166,8 @@ fn words(text: &str, hits: &mut Vec<SecretMatch>) {
             continue;
         }
         let length = bytes[at..].iter().take_while(|b| is_token_byte(**b)).count();
-        let (start, end) = (at, at + length);
+        let start = at;
+        let end = at + length;
         at = end;
         let word = &text[start..end];
         let mut push = |kind| hits.push(SecretMatch { start, end, kind });
@@ -190,7 +189,7 @@ fn is_token(word: &str, prefix: &str, rest: usize) -> bool {
     body.len() >= rest && varied
 }
 
-/// Three parts in base64, the first of which is an object: `eyJ` is `{"`.
+/// Returns true for three parts in base64 that begin like a JWT: `eyJ` encodes `{"`.
 fn is_jwt(word: &str) -> bool {
     let parts: Vec<&str> = word.splitn(4, '.').collect();
     parts.len() == 3
@@ -204,7 +203,7 @@ fn is_key_number(word: &str) -> bool {
     digits.len() == KEY_DIGITS && digits.bytes().all(|b| b.is_ascii_hexdigit())
 }
 
-/// Whether one of the words stands near a place, before it or right after it.
+/// Returns true if one of the words is near the range, before it or right after it.
 fn has_near(text: &str, start: usize, end: usize, words: &[&str]) -> bool {
     let bytes = text.as_bytes();
     let around = [
@@ -217,8 +216,8 @@ fn has_near(text: &str, start: usize, end: usize, words: &[&str]) -> bool {
     })
 }
 
-/// Values that are assigned to a name which says that they are secret.
-fn assigned(text: &str, hits: &mut Vec<SecretMatch>) {
+/// Finds values assigned to names of secrets.
+fn find_assignments(text: &str, hits: &mut Vec<SecretMatch>) {
     let lower = text.to_ascii_lowercase();
     for name in NAMES {
         for at in memmem::find_iter(lower.as_bytes(), name.as_bytes()) {
@@ -242,10 +241,9 @@ fn assigned(text: &str, hits: &mut Vec<SecretMatch>) {
     }
 }
 
-/// Runs of words in the form of a mnemonic: so many, of such a length, small letters and
-/// blanks alone, none of them a word that a sentence has; twelve of them where a name
-/// announces them or where there is nothing else, more of them anywhere.
-fn seeds(text: &str, hits: &mut Vec<SecretMatch>) {
+/// Finds runs of lower-case words in the form of a mnemonic, without common English words. A run
+/// of twelve must be announced by a name or be the whole text. Longer runs count anywhere.
+fn find_seed_phrases(text: &str, hits: &mut Vec<SecretMatch>) {
     let mut run: Vec<(usize, usize)> = Vec::new();
     let whole = (text.len() - text.trim_start().len(), text.trim_end().len());
     let mut at = 0;
@@ -268,7 +266,7 @@ fn seeds(text: &str, hits: &mut Vec<SecretMatch>) {
     end_run(text, whole, &mut run, hits);
 }
 
-/// Ends a run; `whole` is the text without the blanks around it.
+/// Ends a run. `whole` is the range of the text without surrounding blanks.
 fn end_run(
     text: &str,
     whole: (usize, usize),

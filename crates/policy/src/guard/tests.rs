@@ -1,5 +1,5 @@
-//! Pure: what has passed other guards does not pass this one, and what was cleaned stays
-//! so.
+//! Pure: attacks that passed other guards do not pass this one, and cleaning a cleaned text does
+//! not change it.
 
 use automaton_core::trust::{Label, Source as Sender};
 use proptest::prelude::*;
@@ -195,7 +195,7 @@ fn marks_hold_a_number_that_the_writer_could_not_know() {
     assert_eq!(frame(&scan("hi"), Label::Creator, &Sender::new("c"), nonce), "hi");
 }
 
-/// Pieces of which attacks are made, so that chance puts them together.
+/// Fragments of attacks, combined at random.
 fn hostile() -> impl Strategy<Value = String> {
     let pieces = prop::sample::select(vec![
         "<",

@@ -1,65 +1,66 @@
-//! Pure: a folded text as the few of its words that mean something to a rule.
+//! Pure: reduces a normalised text to the words that matter to a rule.
 //!
-//! One pass over the text, whose work is bounded for each byte. Places are counted in
-//! half words, since a character of a script without blanks is about half a word. What
-//! it finds is advice: a word that is spelled in a way that nobody thought of is not
-//! found, and nothing may depend on it.
+//! It makes one pass, whose work is bounded for each byte. Positions are counted in half words,
+//! since a character of a script without blanks is about half a word. The result is advice: a
+//! word in an unforeseen spelling is not found, and nothing may depend on it.
 
 use super::fold::{is_unspaced, looks_like};
 use super::lexicon::{FormGroups, Lexicon, PhraseRule, is_word};
 
-/// Longest word that is looked at for disguises, in bytes.
+/// The longest word that is checked for disguises, in bytes.
 const DISGUISED_BYTES_MAX: usize = 24;
-/// Length of an address on an EVM chain, `0x` and 40 digits.
+/// The length of an address on an EVM chain, `0x` and 40 digits.
 const ADDRESS_BYTES: usize = 42;
-/// From this length on a word may be an encoding of something.
+/// The shortest word that may be an encoding.
 pub(super) const LONG_BYTES: usize = 16;
-/// Bytes after `rm` in which its arguments are looked for.
+/// The bytes after `rm` that are searched for its arguments.
 const REMOVAL_BYTES_MAX: usize = 64;
-/// Longest quotation that is taken for one, in bytes.
+/// The longest quotation, in bytes.
 const QUOTED_BYTES_MAX: usize = 400;
 
-/// Half words in which `never` or `not` denies what follows.
+/// The half words after `never` or `not` that are denied.
 const DENIED_WITHIN: u32 = 4;
 
-/// Bytes before a quotation in which a word announces it.
+/// The bytes before a quotation in which a word can announce it.
 const ANNOUNCED_WITHIN: usize = 20;
 
 /// A word that belongs to a group.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct WordMatch {
-    /// Where it begins and where it ends, in half words.
+    /// The start and end position, in half words.
     at: u32,
     end: u32,
     pub(super) groups: u128,
-    /// Where it begins in the folded text, in bytes.
+    /// The start in the normalised text, in bytes.
     byte: usize,
-    /// It was found only after its disguise was taken off.
+    /// True if the word was found only without its disguise.
     pub(super) disguised: bool,
 }
 
-/// What one pass over a text found.
+/// The result of one pass over a text.
 #[derive(Debug, Default)]
 pub(super) struct WordScan {
     pub(super) events: Vec<WordMatch>,
-    /// There is a word that may be an encoding.
+    /// True if there is a word that may be an encoding.
     pub(super) has_long: bool,
-    /// Words of two hex digits.
+    /// The number of words of two hex digits.
     pub(super) pairs: u32,
-    /// Single letters that follow each other: the longest such run.
+    /// The longest run of single letters.
     pub(super) spelled: u32,
-    /// Different words of people who talk about attacks, one bit each.
+    /// The set of different words about attacks, one bit each (hashed).
     discussed: u64,
 }
 
 impl WordScan {
-    /// Reads a folded text.
+    /// Scans a normalised text.
     pub(super) fn new(bytes: &[u8], lexicon: &Lexicon) -> Self {
         let mut words = Self::default();
-        let (mut at, mut place, mut letters) = (0, 0, 0);
+        let mut at = 0;
+        let mut place = 0;
+        let mut letters = 0;
         while let Some(&b) = bytes.get(at) {
             if !is_word(b) {
-                if words.sign(bytes, at, place, lexicon) {
+                if words.read_separator(bytes, at, place, lexicon) {
                     place += 4;
                 }
                 at += 1;
@@ -74,10 +75,10 @@ impl WordScan {
             let (mut groups, entry_end) = lexicon.look_up(bytes, at);
             let mut disguised = false;
             if groups == 0 && odd {
-                groups = disguise(word, lexicon);
+                groups = undisguised_groups(word, lexicon);
                 disguised = groups != 0;
             }
-            groups |= forms(bytes, at, end, lexicon);
+            groups |= form_groups(bytes, at, end, lexicon);
             if groups & lexicon.forms.discuss != 0 {
                 words.discussed |= 1
                     << (word.iter().fold(7_u32, |sum, b| sum.wrapping_mul(31) ^ u32::from(b | 32))
@@ -107,8 +108,8 @@ impl WordScan {
         words
     }
 
-    /// A byte between words: whether a sentence or a paragraph ends there.
-    fn sign(&mut self, bytes: &[u8], at: usize, place: u32, lexicon: &Lexicon) -> bool {
+    /// Handles a byte between words. Returns true if a sentence or paragraph ends there.
+    fn read_separator(&mut self, bytes: &[u8], at: usize, place: u32, lexicon: &Lexicon) -> bool {
         let next = bytes.get(at + 1).copied().unwrap_or(b'\n');
         if bytes[at] == b':'
             && self
@@ -131,15 +132,15 @@ impl WordScan {
         }
     }
 
-    /// How many different words it has of those who speak of attacks.
+    /// Returns the number of different words about attacks.
     pub(super) fn discusses(&self) -> u32 {
         self.discussed.count_ones()
     }
 
-    /// What is quoted rather than said: every quotation in a text about attacks, and one
-    /// that a word such as `says` announces. As ranges of bytes in order.
-    pub(super) fn mentioned(&self, bytes: &[u8], forms: &FormGroups) -> Vec<(usize, usize)> {
-        let mut ranges = quoted(bytes);
+    /// Returns the quoted ranges of bytes, sorted: every quotation in a text about attacks, and
+    /// each one that a word such as `says` announces.
+    pub(super) fn quoted_ranges(&self, bytes: &[u8], forms: &FormGroups) -> Vec<(usize, usize)> {
+        let mut ranges = quotations(bytes);
         if self.discusses() == 0 {
             ranges.retain(|(start, _)| {
                 let after = self.events.partition_point(|event| event.byte < *start);
@@ -151,9 +152,9 @@ impl WordScan {
         ranges
     }
 
-    /// Where a rule is met for the first time, outside of what `skip` leaves out: the
-    /// events that meet it.
-    pub(super) fn meet(
+    /// Finds the first place outside of `skip` where a rule matches. Returns the common groups of
+    /// its first and last word, and whether a word was disguised.
+    pub(super) fn match_rule(
         &self,
         rule: &PhraseRule,
         skip: &[(usize, usize)],
@@ -189,7 +190,7 @@ impl WordScan {
         })
     }
 
-    /// The events of a group that are near enough to one of those before.
+    /// Returns the events of a group that are near enough to one of `before`.
     fn step(&self, before: &[usize], mask: u128, gap: u32) -> Vec<usize> {
         let mut found = Vec::new();
         let mut from = 0;
@@ -213,11 +214,14 @@ impl PhraseRule {
     }
 }
 
-/// Where a word ends: at a sign, and after each character of a script without blanks.
-/// And whether it has a digit, a letter three times in a row, or one beyond ASCII, as
-/// disguises have.
+/// Returns the end of a word: at a separator, or after each character of a script without blanks.
+/// Also returns true if the word has a digit, a letter three times in a row, or a character
+/// beyond ASCII, as disguises have.
 fn word_end(bytes: &[u8], start: usize) -> (usize, bool) {
-    let (mut at, mut odd, mut last, mut same) = (start, false, 0, 0);
+    let mut at = start;
+    let mut odd = false;
+    let mut last = 0;
+    let mut same = 0;
     while let Some(&b) = bytes.get(at) {
         if b < 0x80 {
             if !is_word(b) {
@@ -238,7 +242,7 @@ fn word_end(bytes: &[u8], start: usize) -> (usize, bool) {
     (at.min(bytes.len()), odd)
 }
 
-/// Bytes of a character by its first one (RFC 3629).
+/// Returns the length of a character, given its first byte (RFC 3629).
 fn width(first: u8) -> usize {
     match first {
         0xf0.. => 4,
@@ -254,8 +258,8 @@ fn unspaced_at(bytes: &[u8], at: usize) -> bool {
     c.is_some_and(is_unspaced)
 }
 
-/// What a word is by its form: an address, or the removal of everything.
-fn forms(bytes: &[u8], start: usize, end: usize, lexicon: &Lexicon) -> u128 {
+/// Returns the groups of a word's form: an address, or the removal of everything.
+fn form_groups(bytes: &[u8], start: usize, end: usize, lexicon: &Lexicon) -> u128 {
     let word = &bytes[start..end];
     let is_address = word.len() == ADDRESS_BYTES
         && word[..2].eq_ignore_ascii_case(b"0x")
@@ -267,7 +271,7 @@ fn forms(bytes: &[u8], start: usize, end: usize, lexicon: &Lexicon) -> u128 {
     if removes { lexicon.forms.rm_root | super::lexicon::ENGLISH } else { 0 }
 }
 
-/// Whether the arguments of `rm` name a root, a home or everything, recursively.
+/// Returns true if the arguments of `rm` name a root, a home or everything, recursively.
 fn removes_much(after: &[u8]) -> bool {
     let near = after.get(..REMOVAL_BYTES_MAX).unwrap_or(after);
     let line = near.split(|b| *b == b'\n').next().unwrap_or_default();
@@ -288,23 +292,23 @@ fn removes_much(after: &[u8]) -> bool {
     false
 }
 
-/// The groups of a word whose letters were replaced or repeated: `1gn0r3`, `ignooore`,
-/// or wholly in letters of another script that look like Latin ones.
-fn disguise(word: &[u8], lexicon: &Lexicon) -> u128 {
+/// Returns the groups of a word with replaced or repeated letters, as in `1gn0r3` and `ignooore`,
+/// or wholly in look-alikes of Latin letters.
+fn undisguised_groups(word: &[u8], lexicon: &Lexicon) -> u128 {
     if word.len() > DISGUISED_BYTES_MAX || word.len() < 2 {
         return 0;
     }
     if !word.is_ascii() {
         let text = std::str::from_utf8(word).unwrap_or("");
         let latin: Option<String> = text.chars().map(looks_like).collect();
-        return latin.map_or(0, |latin| whole(latin.as_bytes(), lexicon));
+        return latin.map_or(0, |latin| exact_groups(latin.as_bytes(), lexicon));
     }
     let digits = word.iter().filter(|b| b.is_ascii_digit()).count();
     let mut found = 0;
     if digits > 0 && digits < word.len() {
         for one in [b'i', b'l'] {
             let letters: Vec<u8> = word.iter().map(|b| unleet(*b, one)).collect();
-            found |= whole(&letters, lexicon);
+            found |= exact_groups(&letters, lexicon);
         }
     }
     if word.windows(3).any(|run| run[0] == run[1] && run[1] == run[2]) {
@@ -315,14 +319,14 @@ fn disguise(word: &[u8], lexicon: &Lexicon) -> u128 {
                     letters.push(*b);
                 }
             }
-            found |= whole(&letters, lexicon);
+            found |= exact_groups(&letters, lexicon);
         }
     }
     found
 }
 
-/// The groups of exactly this word.
-fn whole(word: &[u8], lexicon: &Lexicon) -> u128 {
+/// Returns the groups of exactly this word.
+fn exact_groups(word: &[u8], lexicon: &Lexicon) -> u128 {
     let (groups, end) = lexicon.look_up(word, 0);
     if end == word.len() { groups } else { 0 }
 }
@@ -341,8 +345,8 @@ fn unleet(b: u8, one: u8) -> u8 {
     }
 }
 
-/// What stands in quotes, as ranges of bytes in order.
-fn quoted(bytes: &[u8]) -> Vec<(usize, usize)> {
+/// Returns the ranges of bytes in quotes, sorted.
+fn quotations(bytes: &[u8]) -> Vec<(usize, usize)> {
     let mut ranges = Vec::new();
     for quote in [b'"', b'`'] {
         let mut open: Option<usize> = None;
@@ -360,7 +364,7 @@ fn quoted(bytes: &[u8]) -> Vec<(usize, usize)> {
     ranges
 }
 
-/// Whether a place lies in one of the ranges.
+/// Returns true if a position is in one of the ranges.
 pub(super) fn is_within(ranges: &[(usize, usize)], at: usize) -> bool {
     let after = ranges.partition_point(|(start, _)| *start <= at);
     ranges[..after].iter().rev().take(2).any(|(_, end)| at < *end)

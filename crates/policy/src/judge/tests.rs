@@ -1,5 +1,5 @@
-//! Tests of the judgement: totality, combination, and that nothing gains by
-//! being less trusted.
+//! Tests of the judgement: it always decides, combines findings, and a less trusted label never
+//! gains anything.
 
 use super::*;
 use crate::decision::RuleId;
@@ -15,7 +15,7 @@ use automaton_core::tool::{Risk, ToolName};
 use automaton_core::trust::Label;
 use proptest::prelude::*;
 
-/// A value that intends just what it holds.
+/// A value with exactly these intents.
 #[derive(Debug, PartialEq, Eq)]
 struct Plain(Vec<Intent>);
 
@@ -48,7 +48,7 @@ fn decide_at(rules: &[&'static Rule], stage: Stage) -> Decision {
     decide(rules.iter().copied(), vec![Intent::Observe], &answering(Label::Own), stage)
 }
 
-/// Judges a call before and after the creator approved it.
+/// Judges a call before and after the creator's approval.
 fn before_and_after(intent: &Intent, facts: &Facts) -> [Decision; 2] {
     let tool: ToolName = "exec".parse().unwrap();
     let at = Timestamp::from_millis(0);
@@ -188,7 +188,7 @@ fn any_rules() -> impl Strategy<Value = Vec<&'static Rule>> {
     prop::collection::vec(prop::sample::select(vec![&SILENT, &ASKS, &DENIES, &FAILS]), 0..6)
 }
 
-/// Text with a taste for what rules look for.
+/// Generates text that resembles what rules look for.
 fn any_text() -> impl Strategy<Value = String> {
     prop_oneof![
         any::<String>(),

@@ -1,9 +1,9 @@
-//! Pure: the operator's file, read and checked before anybody relies on it.
+//! Pure: reads and checks the operator's rule file before it is used.
 //!
-//! Whatever would make a rule say less than its author meant is a mistake, told with its
-//! line and column: what does not parse, a name that the schema does not have, a `forbid`
-//! that can never apply, an annotation that is misspelt, two rules of one name. What is
-//! without effect but harmless is a note. A file with a mistake must never be half used.
+//! Anything that would make a rule weaker than its author meant is a mistake, reported with line
+//! and column: syntax errors, names missing in the schema, a `forbid` that can never apply, a
+//! misspelt annotation, two rules of one name. Harmless rules without effect are notes. A file
+//! with a mistake must never be used in part.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -21,32 +21,32 @@ use super::{CedarNames, OperatorRule, OperatorRules};
 
 /// The largest file, in bytes.
 pub const OPERATOR_TEXT_BYTES_MAX: usize = 256 * 1024;
-/// The most rules; each is looked at for each intent.
+/// The most rules. Each is evaluated for each intent.
 const RULES_MAX: usize = 500;
 /// The longest name of a rule, in characters.
 const NAME_CHARS_MAX: usize = 64;
-/// The annotations that mean something.
+/// The known annotations.
 const ANNOTATIONS: [&str; 3] = ["id", "ask", "reason"];
 
 const SCHEMA: &str = include_str!("schema.cedarschema");
-/// Cedar refuses what nothing permits; here the built-in rules decide about that.
+/// Cedar refuses everything that is not permitted. Here the built-in rules decide about that.
 const PERMIT_ALL: &str = "permit (principal, action, resource);";
 /// A name that no rule of a file can have.
 const PERMIT_ALL_ID: &str = "(everything else)";
 
-/// Something about a file, and where.
+/// A message about a place in the file.
 #[derive(Debug, Clone, PartialEq, Eq, derive_more::Display)]
 #[display("{line}:{column}: {text}")]
 pub struct RuleDiagnostic {
     /// The line, from 1.
     pub line: usize,
-    /// The character in the line, from 1.
+    /// The column in characters, from 1.
     pub column: usize,
-    /// What there is to say, in one sentence.
+    /// The message, in one sentence.
     pub text: String,
 }
 
-/// A file of rules cannot be relied on.
+/// The rule file cannot be used.
 #[derive(Debug, thiserror::Error, Classified)]
 #[class(
     Config,
@@ -54,7 +54,7 @@ pub struct RuleDiagnostic {
             rules hold"
 )]
 pub struct OperatorRulesError {
-    /// Every mistake that was found, in the order of the file; at least one.
+    /// All mistakes, in the order of the file. At least one.
     pub mistakes: Vec<RuleDiagnostic>,
 }
 
@@ -66,11 +66,11 @@ impl fmt::Display for OperatorRulesError {
 }
 
 impl OperatorRules {
-    /// Reads a file of rules for a program that has these tools; with what there is to
-    /// say about it that is no mistake.
+    /// Reads a rule file for a program with these tools. Also returns the notes that are not
+    /// mistakes.
     ///
     /// # Errors
-    /// Every mistake, with its place.
+    /// Returns every mistake with its place.
     pub fn read<'a>(
         text: &str,
         tools: impl IntoIterator<Item = &'a str>,
@@ -96,7 +96,7 @@ struct RulesParser<'a> {
     notes: Vec<RuleDiagnostic>,
 }
 
-/// A policy of the file, with the name that it goes by and where it begins.
+/// A policy of the file, with its name and position.
 struct NamedPolicy {
     name: String,
     policy: Policy,
@@ -106,17 +106,18 @@ struct NamedPolicy {
 impl RulesParser<'_> {
     fn read<'a>(&mut self, tools: impl IntoIterator<Item = &'a str>) -> Option<OperatorRules> {
         if self.text.len() > OPERATOR_TEXT_BYTES_MAX {
-            let (bytes, most) = (self.text.len(), OPERATOR_TEXT_BYTES_MAX);
+            let bytes = self.text.len();
+            let most = OPERATOR_TEXT_BYTES_MAX;
             self.mistake(0, format!("The file has {bytes} bytes; {most} are the most."));
             return None;
         }
         let policies = self.parse()?;
-        let named = self.named(&policies);
+        let named = self.name_policies(&policies);
         let schema = self.schema(tools)?;
-        let set = self.of_names(&named)?;
+        let set = self.policy_set(&named)?;
         self.validate(&named, schema.clone(), &set);
-        self.unreachable(&named);
-        self.compiled(named, &schema)
+        self.note_unreachable(&named);
+        self.compile(named, &schema)
     }
 
     fn mistake(&mut self, at: usize, text: String) {
@@ -142,17 +143,17 @@ impl RulesParser<'_> {
             Err(errors) => errors,
         };
         for error in errors.iter() {
-            self.mistake(place_of(error).unwrap_or(0), said(error));
+            self.mistake(position_of(error).unwrap_or(0), message_of(error));
         }
         None
     }
 
-    /// The policies in the order of the file, by the names that they are given there.
-    fn named(&mut self, policies: &PolicySet) -> Vec<NamedPolicy> {
+    /// Returns the policies in the order of the file, under their names in the file.
+    fn name_policies(&mut self, policies: &PolicySet) -> Vec<NamedPolicy> {
         let mut from = 0;
         let mut named: Vec<NamedPolicy> = Vec::new();
         for number in 0..policies.num_of_policies() + policies.num_of_templates() {
-            // Cedar numbers them as they stand, and keeps the text of each.
+            // Cedar numbers policies in file order and keeps the text of each.
             let id = PolicyId::new(format!("policy{number}"));
             let template = policies.template(&id);
             let policy = policies.policy(&id);
@@ -216,7 +217,7 @@ impl RulesParser<'_> {
         }
     }
 
-    fn of_names(&mut self, named: &[NamedPolicy]) -> Option<PolicySet> {
+    fn policy_set(&mut self, named: &[NamedPolicy]) -> Option<PolicySet> {
         match PolicySet::from_policies(named.iter().map(|one| one.policy.clone())) {
             Ok(set) => Some(set),
             Err(error) => {
@@ -231,7 +232,7 @@ impl RulesParser<'_> {
         let of = |id: &PolicyId| named.iter().find(|one| PolicyId::new(&one.name) == *id);
         for error in found.validation_errors() {
             let at = of(error.policy_id()).map_or(0, |one| one.at);
-            self.mistake(place_of(error).unwrap_or(at), said(error));
+            self.mistake(position_of(error).unwrap_or(at), message_of(error));
         }
         for warning in found.validation_warnings() {
             let (at, forbids) = of(warning.policy_id())
@@ -241,17 +242,17 @@ impl RulesParser<'_> {
                 | ValidationWarning::InvalidActionApplication(_)
                     if forbids =>
                 {
-                    let text = format!("This can never apply: {}", said(warning));
+                    let text = format!("This can never apply: {}", message_of(warning));
                     self.mistake(at, text);
                 }
-                _ => self.remark(place_of(warning).unwrap_or(at), said(warning)),
+                _ => self.remark(position_of(warning).unwrap_or(at), message_of(warning)),
             }
         }
     }
 
-    /// Rules that never decide, since another one without conditions refuses all that
-    /// they speak of. Conditions are not compared: what is said here is certain.
-    fn unreachable(&mut self, named: &[NamedPolicy]) {
+    /// Notes rules that never decide, since an unconditional rule refuses everything in their
+    /// scope. Conditions are not compared, so the notes are certain.
+    fn note_unreachable(&mut self, named: &[NamedPolicy]) {
         let refuses = |one: &&NamedPolicy| {
             outcome_of(&one.policy) == DecisionOutcome::Deny
                 && !one.policy.has_non_scope_constraint()
@@ -260,7 +261,8 @@ impl RulesParser<'_> {
             for special in named.iter().filter(|one| one.policy.effect() == Effect::Forbid) {
                 let other = special.name != general.name;
                 if other && covers(&general.policy, &special.policy) {
-                    let (name, by) = (&special.name, &general.name);
+                    let name = &special.name;
+                    let by = &general.name;
                     self.remark(
                         special.at,
                         format!("'{name}' is never reached: '{by}' refuses all of it."),
@@ -270,7 +272,7 @@ impl RulesParser<'_> {
         }
     }
 
-    fn compiled(&mut self, named: Vec<NamedPolicy>, schema: &Schema) -> Option<OperatorRules> {
+    fn compile(&mut self, named: Vec<NamedPolicy>, schema: &Schema) -> Option<OperatorRules> {
         let mut rules = HashMap::new();
         let mut policies = PolicySet::new();
         let mut ids = Vec::new();
@@ -289,7 +291,7 @@ impl RulesParser<'_> {
             ids.push(format!("operator.{name}"));
             failed |= policies.add(policy).is_err();
         }
-        match CedarNames::of(schema) {
+        match CedarNames::from_schema(schema) {
             Ok(names) if !failed => Some(OperatorRules { policies, rules, names, ids: ids.into() }),
             _ => {
                 self.mistake(0, "The rules could not be put together.".to_owned());
@@ -299,7 +301,7 @@ impl RulesParser<'_> {
     }
 }
 
-/// What a policy does to a call that it applies to.
+/// Returns the outcome of a policy that applies.
 fn outcome_of(policy: &Policy) -> DecisionOutcome {
     match (policy.effect(), policy.annotation("ask")) {
         (Effect::Permit, _) => DecisionOutcome::Allow,
@@ -308,7 +310,7 @@ fn outcome_of(policy: &Policy) -> DecisionOutcome {
     }
 }
 
-/// Whether all that the scope of one policy admits is in that of another.
+/// Returns true if the scope of `general` contains the scope of `special`.
 fn covers(general: &Policy, special: &Policy) -> bool {
     let principals = (general.principal_constraint(), special.principal_constraint());
     let actions = (general.action_constraint(), special.action_constraint());
@@ -324,13 +326,13 @@ fn covers(general: &Policy, special: &Policy) -> bool {
     principal && action && resource
 }
 
-/// Where Cedar says that something is, in bytes from the beginning of the file.
-fn place_of(diagnostic: &impl Diagnostic) -> Option<usize> {
+/// Returns the position of a Cedar diagnostic, in bytes from the beginning of the file.
+fn position_of(diagnostic: &impl Diagnostic) -> Option<usize> {
     diagnostic.labels()?.next().map(|label| label.offset())
 }
 
-/// What Cedar says, in one sentence, with its advice.
-fn said(diagnostic: &impl Diagnostic) -> String {
+/// Returns Cedar's message in one sentence, with its advice.
+fn message_of(diagnostic: &impl Diagnostic) -> String {
     let label = diagnostic.labels().and_then(|mut labels| labels.next());
     let label = label.and_then(|label| label.label().map(|text| format!(" ({text})")));
     let help = diagnostic.help().map(|help| format!("; {help}"));

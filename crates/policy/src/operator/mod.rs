@@ -1,10 +1,10 @@
-//! Pure: the operator's own rules, in Cedar, beside those that are built in.
+//! Pure: the operator's own rules, in Cedar, beside the built-in ones.
 //!
-//! A file of Cedar policies (<https://docs.cedarpolicy.com/policies/syntax-policy.html>)
-//! over the intents and facts that every rule sees. A `forbid` is a refusal; one that is
-//! annotated `@ask("why")` asks the creator instead. Nothing here may ever allow: what no
-//! policy forbids is left as the built-in rules have it, a `permit` has no say, and a
-//! policy that cannot be evaluated is a refusal.
+//! They are a file of Cedar policies (<https://docs.cedarpolicy.com/policies/syntax-policy.html>)
+//! over the intents and facts that every rule sees. A `forbid` is a refusal. With the annotation
+//! `@ask("why")` it asks the creator instead. Nothing here may ever allow: without a `forbid` the
+//! built-in rules decide, a `permit` has no effect, and a policy that cannot be evaluated is a
+//! refusal.
 
 mod load;
 mod request;
@@ -26,14 +26,14 @@ use crate::decision::{Decision, ReasonCode};
 use crate::facts::Facts;
 use crate::judge::Stage;
 
-/// What is known of the moment of a call, besides the facts of its turn.
+/// The context of a call, besides the facts of its turn.
 #[derive(Debug, Clone, Copy)]
 pub struct RuleContext<'a> {
-    /// The tool that is called.
+    /// The called tool.
     pub tool: &'a ToolName,
-    /// When, by the injected clock.
+    /// The time, by the injected clock.
     pub at: Timestamp,
-    /// How well off the automaton is; `None` where nobody could say.
+    /// The survival tier, or `None` if it is unknown.
     pub tier: Option<SurvivalTier>,
     /// The number of the turn in its wake, from 1.
     pub turn: u32,
@@ -41,31 +41,31 @@ pub struct RuleContext<'a> {
     pub call: u32,
 }
 
-/// The operator's rules, read and checked, ready to be asked.
+/// The operator's rules, checked and ready for evaluation.
 #[derive(Debug)]
 pub struct OperatorRules {
     policies: PolicySet,
     rules: HashMap<PolicyId, OperatorRule>,
     names: CedarNames,
-    /// The ids of all of them, in the order of the file.
+    /// The ids of all rules, in the order of the file.
     ids: Arc<[String]>,
 }
 
-/// What one policy does when it applies.
+/// The effect of one policy.
 #[derive(Debug)]
 struct OperatorRule {
     place: usize,
     outcome: DecisionOutcome,
-    /// Why, in the operator's words.
+    /// The reason, in the operator's words.
     why: Option<String>,
 }
 
-/// What the operator's rules said of a call: their ids as they are recorded.
+/// The ids of the operator's rules that were evaluated and that objected.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct OperatorFindings {
-    /// All that were asked, in the order of the file; empty where there are none.
+    /// All evaluated rules, in the order of the file. Empty if there are none.
     pub asked: Arc<[String]>,
-    /// Those that objected, or could not be evaluated.
+    /// The rules that objected or could not be evaluated.
     pub triggered: Vec<String>,
 }
 
@@ -79,21 +79,21 @@ impl OperatorFindings {
 }
 
 impl OperatorRules {
-    /// How many rules there are.
+    /// Returns the number of rules.
     #[must_use]
     pub fn len(&self) -> usize {
         self.ids.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no rules.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ids.is_empty()
     }
 
-    /// Adds to a decision what the rules object to, which can only make it graver. A rule that
-    /// asks has nothing against an approved call; one that forbids has.
-    pub(crate) fn object(
+    /// Adds the rules' objections to a decision, which can only make it more severe. For an
+    /// approved call, rules that ask have no effect, but rules that forbid do.
+    pub(crate) fn add_findings(
         &self,
         decision: &mut Decision,
         facts: &Facts,
@@ -106,8 +106,8 @@ impl OperatorRules {
         let mut gravest: Option<(DecisionOutcome, ReasonCode, String)> = None;
         for intent in &decision.intents {
             let found = match &asker {
-                Ok(asker) => self.look(asker, intent, &mut places),
-                Err(error) => Some(unable(error)),
+                Ok(asker) => self.judge_intent(asker, intent, &mut places),
+                Err(error) => Some(evaluation_failed(error)),
             };
             let graver = |found: &(DecisionOutcome, _, _)| {
                 gravest.as_ref().is_none_or(|(so_far, ..)| found.0 > *so_far)
@@ -129,8 +129,9 @@ impl OperatorRules {
         }
     }
 
-    /// What the rules object to one intent; the places of those that do are added.
-    fn look(
+    /// Returns the most severe objection to one intent, and adds the places of the objecting
+    /// rules.
+    fn judge_intent(
         &self,
         asker: &OperatorQuery<'_>,
         intent: &Intent,
@@ -138,16 +139,16 @@ impl OperatorRules {
     ) -> Option<(DecisionOutcome, ReasonCode, String)> {
         let (request, entities) = match asker.about(intent) {
             Ok(asked) => asked,
-            Err(error) => return Some(unable(&error)),
+            Err(error) => return Some(evaluation_failed(&error)),
         };
         let response = Authorizer::new().is_authorized(&request, &self.policies, &entities);
         let diagnostics = response.diagnostics();
         if let Some(error) = diagnostics.errors().next() {
             let cedar_policy::AuthorizationError::PolicyEvaluationError(error) = error;
             places.extend(self.rules.get(error.policy_id()).map(|rule| rule.place));
-            return Some(unable(error));
+            return Some(evaluation_failed(error));
         }
-        // A policy that nobody knows is the one that permits everything.
+        // The only unknown policy is the one that permits everything.
         let applied = diagnostics.reason().filter_map(|id| self.rules.get(id));
         let mut worst: Option<&OperatorRule> = None;
         for rule in applied.filter(|rule| rule.outcome > DecisionOutcome::Allow) {
@@ -168,8 +169,8 @@ impl OperatorRules {
     }
 }
 
-/// A refusal, since nobody could say what the rules would.
-fn unable(error: &dyn fmt::Display) -> (DecisionOutcome, ReasonCode, String) {
+/// Returns a refusal because the rules could not be evaluated.
+fn evaluation_failed(error: &dyn fmt::Display) -> (DecisionOutcome, ReasonCode, String) {
     let reason = format!("The operator's rules could not judge it: {error}.");
     (DecisionOutcome::Deny, ReasonCode::RuleError, reason)
 }

@@ -1,8 +1,8 @@
-//! Pure: a call as Cedar is asked about it.
+//! Pure: converts a call to a Cedar request.
 //!
-//! The names are those of `schema.cedarschema`, and every kind of intent has its place
-//! there. What is asked must be the intent itself, made plain where the same thing can
-//! be written in several ways; what cannot be made plain is an error, never a blank.
+//! The names are those of `schema.cedarschema`, which covers every kind of intent. A request must
+//! describe the intent itself, normalised where it can be written in several ways. A value that
+//! cannot be normalised is an error, never empty.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Display;
@@ -19,13 +19,13 @@ use super::RuleContext;
 use crate::facts::Facts;
 use crate::shell::{self, ScriptError};
 
-/// Where the sandbox shows the workspace.
+/// The path of the workspace in the sandbox.
 const WORKSPACE: &str = "/root/";
 
-/// Why the rules could not be asked.
+/// The reason why the rules could not be evaluated.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum OperatorQueryError {
-    /// Cedar takes a name or a value for none of its own.
+    /// Cedar rejects a name or a value.
     #[error("{0}")]
     Cedar(String),
     #[error("the schema has no action '{0}'")]
@@ -34,22 +34,21 @@ pub(super) enum OperatorQueryError {
     Command(#[from] ScriptError),
 }
 
-/// What Cedar says, in its words: its errors are many, large, and come to the same here.
-fn cedar(error: impl Display) -> OperatorQueryError {
+/// Converts a Cedar error to its message, since its many large errors are all treated alike.
+fn cedar_error(error: impl Display) -> OperatorQueryError {
     OperatorQueryError::Cedar(error.to_string())
 }
 
-/// What never changes from one question to the next.
+/// The names that are the same in all requests.
 #[derive(Debug)]
 pub(super) struct CedarNames {
-    /// The kinds of entities, by their names in the schema.
+    /// The entity types, by their names in the schema.
     kinds: HashMap<&'static str, EntityTypeName>,
-    /// Each action with the groups that it is in, and nothing else: what is gone through
-    /// for each question is kept small.
+    /// Each action with its groups only, so that each request evaluates few entities.
     actions: HashMap<String, Entities>,
 }
 
-/// Every kind of entity that a question is made of.
+/// Every entity type of a request.
 const KINDS: [&str; 22] = [
     "Action",
     "Label",
@@ -76,17 +75,17 @@ const KINDS: [&str; 22] = [
 ];
 
 impl CedarNames {
-    pub(super) fn of(schema: &Schema) -> Result<Self, OperatorQueryError> {
-        let named = |kind| Ok((kind, EntityTypeName::from_str(kind).map_err(cedar)?));
+    pub(super) fn from_schema(schema: &Schema) -> Result<Self, OperatorQueryError> {
+        let named = |kind| Ok((kind, EntityTypeName::from_str(kind).map_err(cedar_error)?));
         let kinds = KINDS.into_iter().map(named).collect::<Result<_, OperatorQueryError>>()?;
-        let all = schema.action_entities().map_err(cedar)?;
+        let all = schema.action_entities().map_err(cedar_error)?;
         let mut actions = HashMap::new();
         for action in all.iter() {
             let uid = action.uid();
             let groups = all.ancestors(&uid).into_iter().flatten();
             let groups = groups.filter_map(|group| all.get(group)).cloned();
-            let alone =
-                Entities::from_entities(groups.chain([action.clone()]), None).map_err(cedar)?;
+            let alone = Entities::from_entities(groups.chain([action.clone()]), None)
+                .map_err(cedar_error)?;
             actions.insert(uid.id().unescaped().to_owned(), alone);
         }
         Ok(Self { kinds, actions })
@@ -95,19 +94,19 @@ impl CedarNames {
     fn uid(&self, kind: &'static str, id: &str) -> Result<EntityUid, OperatorQueryError> {
         let kind = match self.kinds.get(kind) {
             Some(kind) => kind.clone(),
-            None => EntityTypeName::from_str(kind).map_err(cedar)?,
+            None => EntityTypeName::from_str(kind).map_err(cedar_error)?,
         };
         Ok(EntityUid::from_type_name_and_id(kind, EntityId::new(id)))
     }
 }
 
-/// Asks about the intents of one call.
+/// Builds the requests about the intents of one call.
 pub(super) struct OperatorQuery<'a> {
     names: &'a CedarNames,
     facts: &'a Facts,
     principal: EntityUid,
     context: Context,
-    /// Who acts.
+    /// The acting entity.
     who: Entity,
 }
 
@@ -132,29 +131,31 @@ impl<'a> OperatorQuery<'a> {
             ("call", number(moment.call)),
         ];
         let context = Context::from_pairs(pairs.map(|(name, value)| (name.to_owned(), value)))
-            .map_err(cedar)?;
+            .map_err(cedar_error)?;
         let tier = one_of("Tier", moment.tier.map_or("unknown", |tier| tier.name()))?;
         let principal = names.uid("Automaton", "self")?;
         let who = entity(principal.clone(), vec![("tier", tier)])?;
         Ok(Self { names, facts, principal, context, who })
     }
 
-    /// The question about one intent, with what it speaks of.
+    /// Returns the request about one intent, with its entities.
     pub(super) fn about(&self, intent: &Intent) -> Result<(Request, Entities), OperatorQueryError> {
-        let (kind, id, attributes) = self.object(intent)?;
+        let (kind, id, attributes) = self.describe_object(intent)?;
         let resource = self.names.uid(kind, &id)?;
         let object = entity(resource.clone(), attributes)?;
         let action = self.names.uid("Action", intent.kind())?;
-        let (who, context) = (self.principal.clone(), self.context.clone());
-        let request = Request::new(who, action, resource, context, None).map_err(cedar)?;
+        let who = self.principal.clone();
+        let context = self.context.clone();
+        let request = Request::new(who, action, resource, context, None).map_err(cedar_error)?;
         let action = self.names.actions.get(intent.kind()).cloned();
         let action = action.ok_or(OperatorQueryError::Action(intent.kind()))?;
-        let entities = action.add_entities([self.who.clone(), object], None).map_err(cedar)?;
+        let entities =
+            action.add_entities([self.who.clone(), object], None).map_err(cedar_error)?;
         Ok((request, entities))
     }
 
-    /// What an intent is about: its kind, its name and what is known of it.
-    fn object(
+    /// Returns the object of an intent: its type, its id and its attributes.
+    fn describe_object(
         &self,
         intent: &Intent,
     ) -> Result<(&'static str, String, Attributes), OperatorQueryError> {
@@ -197,11 +198,13 @@ impl<'a> OperatorQuery<'a> {
                 ("Transfer", to.clone(), all)
             }
             Intent::FetchPaid { url, cap_cents } => {
-                let (host, cents) = (("host", text(&host_of(url))), ("cents", number(*cap_cents)));
+                let host = ("host", text(&host_of(url)));
+                let cents = ("cents", number(*cap_cents));
                 ("Request", url.clone(), vec![("url", text(url)), host, cents])
             }
             Intent::Egress { method, url, origin } => {
-                let (host, method) = (("host", text(&host_of(url))), ("method", text(method)));
+                let host = ("host", text(&host_of(url)));
+                let method = ("method", text(method));
                 let all = vec![method, ("url", text(url)), ("origin", text(origin)), host];
                 ("Egress", url.clone(), all)
             }
@@ -228,16 +231,16 @@ impl<'a> OperatorQuery<'a> {
 
 fn entity(uid: EntityUid, attributes: Attributes) -> Result<Entity, OperatorQueryError> {
     let attributes = attributes.into_iter().map(|(name, value)| (name.to_owned(), value));
-    Entity::new(uid, attributes.collect(), HashSet::new()).map_err(cedar)
+    Entity::new(uid, attributes.collect(), HashSet::new()).map_err(cedar_error)
 }
 
-/// A file of the workspace, and the size of what is written into it.
+/// Returns the object of a file access: the workspace file and the size written to it.
 fn file(path: &str, bytes: u64) -> (&'static str, String, Attributes) {
-    let path = plain_path(path);
+    let path = normalize_path(path);
     ("File", path.clone(), vec![("path", text(&path)), ("bytes", number(bytes))])
 }
 
-/// A section of a soul, and what it says then.
+/// Returns the object of a change to a section of the soul.
 fn soul(section: &str, change: &str) -> (&'static str, String, Attributes) {
     let all = vec![("section", text(section)), ("change", text(change))];
     ("Soul", section.to_owned(), all)
@@ -247,27 +250,27 @@ fn text(text: &str) -> RestrictedExpression {
     RestrictedExpression::new_string(text.to_owned())
 }
 
-/// A number; one that Cedar cannot hold is the greatest that it can.
+/// Converts a number. One that is too large for Cedar becomes the largest possible.
 fn number(number: impl TryInto<i64>) -> RestrictedExpression {
     RestrictedExpression::new_long(number.try_into().unwrap_or(i64::MAX))
 }
 
-/// The hour of the day in UTC, 0 to 23.
+/// Returns the hour of the day in UTC, 0 to 23.
 fn hour_of(at: Timestamp) -> i64 {
     const HOUR_MS: i64 = 60 * 60 * 1000;
     at.as_millis().div_euclid(HOUR_MS).rem_euclid(24)
 }
 
-/// The programs that a command runs, by the last part of their paths.
+/// Returns the programs that a command runs, by the last part of their paths.
 fn programs(command: &str) -> Result<Vec<RestrictedExpression>, ScriptError> {
     let named =
         |one: &shell::ShellCommand| text(one.program().rsplit('/').next().unwrap_or_default());
     Ok(shell::commands(command)?.iter().map(named).collect())
 }
 
-/// A path relative to the workspace, without `.` and `..`. One that leads out of the
-/// workspace stays as it is: the built-in rules refuse it.
-fn plain_path(path: &str) -> String {
+/// Returns a path relative to the workspace, without `.` and `..`. A path that leads outside is
+/// unchanged: the built-in rules refuse it.
+fn normalize_path(path: &str) -> String {
     let within = path.strip_prefix(WORKSPACE).unwrap_or(path);
     let mut names: Vec<&str> = Vec::new();
     for name in within.split('/') {
@@ -281,8 +284,8 @@ fn plain_path(path: &str) -> String {
     if within.starts_with('/') { path.to_owned() } else { names.join("/") }
 }
 
-/// The host of a URL, in small letters and without a port; nothing where there is none,
-/// which is paid for nowhere.
+/// Returns the host of a URL, in lower case and without a port. Empty if there is none, which no
+/// rule permits to be paid.
 fn host_of(url: &str) -> String {
     let rest = url.split_once("://").map_or("", |(_, rest)| rest);
     let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
@@ -305,7 +308,7 @@ mod tests {
             ("/etc/passwd", "/etc/passwd"),
             ("/root/", ""),
         ] {
-            assert_eq!(plain_path(path), plain, "{path}");
+            assert_eq!(normalize_path(path), plain, "{path}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! The operator's rules from outside: what they say, of what, and what is wrong with them.
+//! Tests of the operator's rules: their findings, their scope, and mistakes in the file.
 
 use automaton_core::intent::Intentional;
 use automaton_core::tool::Risk;
@@ -40,7 +40,7 @@ fn judged(text: &str, intents: Vec<Intent>, facts: &Facts, hour: i64) -> Decisio
     let at = Timestamp::from_millis(hour * 3_600_000);
     let moment =
         RuleContext { tool: &tool, at, tier: Some(SurvivalTier::Normal), turn: 1, call: 2 };
-    let judge = Judge::with(Some(Arc::new(rules(text))));
+    let judge = Judge::new(Some(Arc::new(rules(text))));
     judge.judge(Wants(intents), facts, &moment, None).decision().clone()
 }
 
@@ -133,7 +133,7 @@ fn nothing_that_permits_allows_what_is_refused() {
 
 #[test]
 fn what_cannot_be_evaluated_is_refused() {
-    // The sum is greater than a number of Cedar's can be.
+    // The sum exceeds the largest number of Cedar.
     let text = "forbid (principal, action == Action::\"transfer\", resource)\n\
                 when { resource.cents + 1 < 0 };";
     let decision = judged(text, vec![transfer(u64::MAX)], &own(), 0);
@@ -150,7 +150,7 @@ fn the_creators_word_answers_a_question_and_no_refusal() {
     let tool: ToolName = "exec".parse().unwrap();
     let moment =
         RuleContext { tool: &tool, at: Timestamp::from_millis(0), tier: None, turn: 1, call: 1 };
-    let judge = Judge::with(Some(Arc::new(rules(ask))));
+    let judge = Judge::new(Some(Arc::new(rules(ask))));
     let id = "01ARZ3NDEKTSV4RRFFQ69G5FAV".parse().ok();
     assert!(id.is_some());
     let facts = own();
@@ -167,7 +167,7 @@ fn the_creators_word_answers_a_question_and_no_refusal() {
 
 #[test]
 fn what_the_operator_forbids_after_a_yes_is_not_asked_about() {
-    // Once it is approved the turn has the label of whoever caused the call.
+    // An approved call runs with the label of its cause.
     let text = "@id(\"ask\") @ask(\"?\") forbid (principal, action == Action::\"exec\", resource);\n\
                 @id(\"web\") forbid (principal, action == Action::\"exec\", resource)\n\
                 when { context.input == Label::\"web\" };";
@@ -238,7 +238,7 @@ fn the_file_that_is_shipped_is_without_fault_and_does_what_it_says() {
     assert_eq!(judged(DEFAULT, vec![transfer(2001)], &own(), 0).outcome, DecisionOutcome::Ask);
     assert_eq!(judged(DEFAULT, vec![exec("nc -l 1")], &own(), 0).outcome, DecisionOutcome::Deny);
     assert_eq!(judged(DEFAULT, vec![exec("ls")], &own(), 0).outcome, DecisionOutcome::Allow);
-    // The examples are right, too.
+    // The examples are correct too.
     let examples = DEFAULT.split("// Examples.").nth(1).unwrap();
     let examples: Vec<&str> =
         examples.lines().skip(1).map(|line| line.trim_start_matches("// ")).collect();

@@ -1,37 +1,36 @@
-//! Pure: what may be caused by whom, and with whose values.
+//! Pure: the authority that kinds of effects and values need.
 //!
-//! Two grains. The label of what a turn answers, and of what the model has read in the
-//! same wake, sets which kinds of effect it may have alone: [`TABLE`]. Where each
-//! recipient, URL, command and path comes from is looked at by itself: one that only
-//! strangers have named needs the creator's approval whoever asks, and money goes to
-//! nobody whom the creator has not named. Labels and origins are worked out before; no
-//! rule may raise them.
+//! There are two levels. First, the label of the turn's input, and of everything read in the same
+//! wake, determines which kinds of effects the turn may have: [`TABLE`]. Second, the origin of
+//! each recipient, URL, command and path is checked. A value that only strangers have named needs
+//! the creator's approval, and money goes only to recipients that the creator has named. Labels
+//! and origins are determined before. No rule may raise them.
 
 use automaton_core::intent::Intent;
-use automaton_core::origin::{TargetValue, ValueOrigin};
+use automaton_core::origin::ValueOrigin;
 use automaton_core::record::DecisionOutcome;
 use automaton_core::soul::SoulSection;
 use automaton_core::trust::Label;
 
-use super::{LiftedBy, Rule, RuleError, RuleFinding, deny_if, shown};
+use super::{LiftedBy, Rule, RuleError, RuleFinding, deny_if, quoted};
 use crate::decision::{ReasonCode, RuleId};
 use crate::facts::Facts;
-use crate::shell::deletes;
+use crate::intents::{IntentProfile, target_values};
 
-/// The category of facts that the creator alone may cause: others would put
-/// words into the creator's mouth, for every later turn to read.
+/// The category of facts that only the creator may store. Other texts would put words into the
+/// creator's mouth, for every later turn to read.
 const CREATOR_CATEGORY: &str = "creator";
 
-/// What one kind of effect needs, by the text that is answered or was read.
+/// The authority that one kind of effect needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AuthorityNeeds {
-    /// What the kind of effect is called.
+    /// The name of the kind of effect.
     pub kind: &'static str,
-    /// The same, as a sentence goes on with it after "would have it".
+    /// The effect as it continues a sentence after "would have it".
     pub effect: &'static str,
-    /// When the turn answers a text of each label, in the order of [`Label::ALL`].
+    /// The outcome when the turn answers a text of each label, in the order of [`Label::ALL`].
     pub answering: [DecisionOutcome; 5],
-    /// When the same wake has brought text of a peer or of the net before.
+    /// The outcome when the same wake has read text of a peer or of the web.
     pub having_read: DecisionOutcome,
 }
 
@@ -48,41 +47,47 @@ const fn needs(
     AuthorityNeeds { kind, effect, answering: [ALONE, ALONE, ALONE, others, others], having_read }
 }
 
-const LOOK: AuthorityNeeds = needs("look", "look, think, rest or tell its creator", ALONE, ALONE);
-const MESSAGE: AuthorityNeeds =
+pub(crate) const LOOK: AuthorityNeeds =
+    needs("look", "look, think, rest or tell its creator", ALONE, ALONE);
+pub(crate) const MESSAGE: AuthorityNeeds =
     needs("message", "write to somebody else than the creator", ASKED, ALONE);
-// In the sandbox, without network: what was read may be worked with.
-const EXEC: AuthorityNeeds = needs("exec", "run a command", ASKED, ALONE);
-// What is gone is gone, wherever it lay.
-const DELETE: AuthorityNeeds = needs("delete", "delete files", ASKED, ASKED);
-// To listed hosts only; a command that the creator has approved sends what it has to.
-const EGRESS: AuthorityNeeds = needs("egress", "send a request from a command", ASKED, ALONE);
-const WRITE: AuthorityNeeds = needs("write_path", "write a file", ASKED, ALONE);
-const REMEMBER: AuthorityNeeds = needs("remember", "change the memory", ASKED, ALONE);
-// At listed hosts, within limits of their own; the tool is too dangerous for strangers.
-const FETCH: AuthorityNeeds = needs("fetch_paid", "pay for a request", NEVER, ALONE);
-const SCHEDULE: AuthorityNeeds = needs("schedule", "change its schedule", ASKED, ASKED);
-// What it is there for is nobody's to say but its creator's and its own.
-const SOUL: AuthorityNeeds = needs("soul", "change what it thinks of itself", NEVER, ASKED);
-const GENESIS: AuthorityNeeds = needs("genesis", "change what it is there for", NEVER, ASKED);
-// Else a stranger would beg in its name, or keep it from thinking well.
-const PLEAD: AuthorityNeeds = needs("plead", "ask for money", NEVER, ASKED);
-const ECONOMISE: AuthorityNeeds = needs("economise", "live cheaply", ASKED, ASKED);
-const SWITCH_MODEL: AuthorityNeeds = needs("model", "think with another model", ASKED, ASKED);
-const TOP_UP: AuthorityNeeds = needs("top_up", "buy credits", NEVER, ASKED);
-const RENT: AuthorityNeeds = needs("rent", "rent a machine", NEVER, ASKED);
-const END_MACHINE: AuthorityNeeds = needs("end_machine", "end a machine", NEVER, ASKED);
-// The same again is what was decided before, whoever has been there since.
-const PUBLISH_AGAIN: AuthorityNeeds =
+// The sandbox has no network, so untrusted text may be processed there.
+pub(crate) const EXEC: AuthorityNeeds = needs("exec", "run a command", ASKED, ALONE);
+// Deleted files are lost, wherever they were.
+pub(crate) const DELETE: AuthorityNeeds = needs("delete", "delete files", ASKED, ASKED);
+// Only to listed hosts. An approved command may send what it needs.
+pub(crate) const EGRESS: AuthorityNeeds =
+    needs("egress", "send a request from a command", ASKED, ALONE);
+pub(crate) const WRITE: AuthorityNeeds = needs("write_path", "write a file", ASKED, ALONE);
+pub(crate) const REMEMBER: AuthorityNeeds = needs("remember", "change the memory", ASKED, ALONE);
+// Only at listed hosts, within separate limits. The tool is too dangerous for strangers.
+pub(crate) const FETCH: AuthorityNeeds = needs("fetch_paid", "pay for a request", NEVER, ALONE);
+pub(crate) const SCHEDULE: AuthorityNeeds = needs("schedule", "change its schedule", ASKED, ASKED);
+// Only the creator and the automaton itself may define its purpose.
+pub(crate) const SOUL: AuthorityNeeds =
+    needs("soul", "change what it thinks of itself", NEVER, ASKED);
+pub(crate) const GENESIS: AuthorityNeeds =
+    needs("genesis", "change what it is there for", NEVER, ASKED);
+// Otherwise a stranger could beg in its name, or keep it from using a good model.
+pub(crate) const PLEAD: AuthorityNeeds = needs("plead", "ask for money", NEVER, ASKED);
+pub(crate) const ECONOMISE: AuthorityNeeds = needs("economise", "live cheaply", ASKED, ASKED);
+pub(crate) const SWITCH_MODEL: AuthorityNeeds =
+    needs("model", "think with another model", ASKED, ASKED);
+pub(crate) const TOP_UP: AuthorityNeeds = needs("top_up", "buy credits", NEVER, ASKED);
+pub(crate) const RENT: AuthorityNeeds = needs("rent", "rent a machine", NEVER, ASKED);
+pub(crate) const END_MACHINE: AuthorityNeeds = needs("end_machine", "end a machine", NEVER, ASKED);
+// Reopening a port repeats an earlier decision, whatever was read since.
+pub(crate) const PUBLISH_AGAIN: AuthorityNeeds =
     needs("republish", "open a port again to everybody", ASKED, ALONE);
-const PUBLISH: AuthorityNeeds = needs("publish", "open a port to everybody", ASKED, ASKED);
-// What the creator asks for is done; its own wish the creator confirms.
-const TRANSFER: AuthorityNeeds = AuthorityNeeds {
+pub(crate) const PUBLISH: AuthorityNeeds =
+    needs("publish", "open a port to everybody", ASKED, ASKED);
+// The creator's requests are carried out. The automaton's own initiative needs confirmation.
+pub(crate) const TRANSFER: AuthorityNeeds = AuthorityNeeds {
     answering: [ALONE, ASKED, ASKED, NEVER, NEVER],
     ..needs("transfer", "give money away", NEVER, ASKED)
 };
 
-/// Every kind of effect with what it needs.
+/// Every kind of effect with the authority that it needs.
 pub const TABLE: [AuthorityNeeds; 20] = [
     LOOK,
     MESSAGE,
@@ -106,41 +111,13 @@ pub const TABLE: [AuthorityNeeds; 20] = [
     TRANSFER,
 ];
 
-/// The row of an intent.
-fn row(intent: &Intent, facts: &Facts) -> AuthorityNeeds {
-    match intent {
-        Intent::Message { recipient, .. } if !facts.is_creator(recipient) => MESSAGE,
-        Intent::Message { .. }
-        | Intent::ReadPath { .. }
-        | Intent::Recall
-        | Intent::Sleep { .. }
-        | Intent::Observe => LOOK,
-        // In a turn that has read no others both may be done.
-        Intent::Exec { command, .. } if facts.heard > Label::Tool && deletes(command) => DELETE,
-        Intent::Exec { .. } => EXEC,
-        Intent::Egress { .. } => EGRESS,
-        Intent::WritePath { .. } => WRITE,
-        Intent::Remember { .. } => REMEMBER,
-        Intent::FetchPaid { .. } => FETCH,
-        Intent::Schedule { .. } => SCHEDULE,
-        Intent::ChangeSoul { .. } => SOUL,
-        Intent::ChangeGenesis { .. } => GENESIS,
-        Intent::Plead { .. } => PLEAD,
-        Intent::Economise => ECONOMISE,
-        Intent::SwitchModel { .. } => SWITCH_MODEL,
-        Intent::TopUp { .. } => TOP_UP,
-        Intent::Rent { .. } => RENT,
-        Intent::EndMachine { .. } => END_MACHINE,
-        // To close one harms nobody.
-        Intent::Publish { open: false, .. } => LOOK,
-        Intent::Publish { .. } if facts.published_before => PUBLISH_AGAIN,
-        Intent::Publish { .. } => PUBLISH,
-        Intent::Transfer { .. } => TRANSFER,
-    }
+/// Returns the row of an intent.
+fn needs_of(intent: &Intent, facts: &Facts) -> &'static AuthorityNeeds {
+    (IntentProfile::new(intent).needs)(intent, facts)
 }
 
 impl AuthorityNeeds {
-    /// What it needs when such a text is answered.
+    /// Returns the outcome when a text with this label is answered.
     fn when_answering(&self, input: Label) -> DecisionOutcome {
         let place = Label::ALL.iter().position(|label| *label == input);
         place.and_then(|place| self.answering.get(place)).copied().unwrap_or(NEVER)
@@ -154,11 +131,11 @@ pub(super) const RULES: &[Rule] = &[
         sentence: "What a peer or a page asks for changes nothing without the creator's approval.",
         lifted_by: LiftedBy::Creator,
         check: |intent, facts| {
-            let needs = row(intent, facts);
+            let needs = needs_of(intent, facts);
             let answers = facts.input > Label::Tool;
             let outcome = if answers { needs.when_answering(facts.input) } else { ALONE };
             let detail = || format!("A '{}' text would have it {}.", facts.input, needs.effect);
-            Ok(finding(outcome, detail))
+            Ok(to_finding(outcome, detail))
         },
     },
     Rule {
@@ -167,13 +144,13 @@ pub(super) const RULES: &[Rule] = &[
         sentence: "After reading a peer or a page some things wait for the creator's approval.",
         lifted_by: LiftedBy::Creator,
         check: |intent, facts| {
-            let needs = row(intent, facts);
+            let needs = needs_of(intent, facts);
             let has_read = facts.heard > Label::Tool;
             let outcome = if has_read { needs.having_read } else { ALONE };
             let detail = || {
                 format!("In this wake a '{}' text may want it to {}.", facts.heard, needs.effect)
             };
-            Ok(finding(outcome, detail))
+            Ok(to_finding(outcome, detail))
         },
     },
     Rule {
@@ -182,13 +159,13 @@ pub(super) const RULES: &[Rule] = &[
         sentence: "What only strangers have named is not used without the creator's approval.",
         lifted_by: LiftedBy::Creator,
         check: |intent, facts| {
-            for value in TargetValue::of(intent) {
+            for value in target_values(intent) {
                 let what = value.kind.name();
                 let origin = facts.origins.of(&value).ok_or(RuleError::Origin(what))?;
                 let is_known = facts.is_creator(&value.text);
                 if let (ValueOrigin::Outside(label), false) = (origin, is_known) {
                     let detail =
-                        format!("The {what} {} is from a '{label}' text.", shown(&value.text));
+                        format!("The {what} {} is from a '{label}' text.", quoted(&value.text));
                     return Ok(Some(RuleFinding::Ask(detail)));
                 }
             }
@@ -203,10 +180,10 @@ pub(super) const RULES: &[Rule] = &[
         check: |intent, facts| {
             let Intent::Transfer { to, .. } = intent else { return Ok(None) };
             let mut known = facts.is_creator(to);
-            for value in TargetValue::of(intent) {
+            for value in target_values(intent) {
                 known |= facts.origins.of(&value) == Some(ValueOrigin::Creator);
             }
-            let detail = || format!("No word of the creator names {}.", shown(to));
+            let detail = || format!("No word of the creator names {}.", quoted(to));
             Ok((!known).then(|| RuleFinding::Ask(detail())))
         },
     },
@@ -216,10 +193,10 @@ pub(super) const RULES: &[Rule] = &[
         sentence: "A transfer for which the creator has not asked needs the creator's approval.",
         lifted_by: LiftedBy::Creator,
         check: |intent, facts| {
-            let needs = row(intent, facts);
+            let needs = needs_of(intent, facts);
             let asks = facts.input <= Label::Tool && !facts.creator_waits && !facts.gives_alone;
             let outcome = if asks { needs.when_answering(facts.input) } else { ALONE };
-            Ok(finding(outcome, || "No message of the creator's is open.".to_owned()))
+            Ok(to_finding(outcome, || "No message of the creator's is open.".to_owned()))
         },
     },
     Rule {
@@ -236,7 +213,7 @@ pub(super) const RULES: &[Rule] = &[
                 _ => false,
             };
             let outcome = if changes && facts.purpose_asks { ASKED } else { ALONE };
-            Ok(finding(outcome, || "`soulConfig` says that it is asked.".to_owned()))
+            Ok(to_finding(outcome, || "`soulConfig` says that it is asked.".to_owned()))
         },
     },
     Rule {
@@ -253,7 +230,7 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-fn finding(outcome: DecisionOutcome, detail: impl FnOnce() -> String) -> Option<RuleFinding> {
+fn to_finding(outcome: DecisionOutcome, detail: impl FnOnce() -> String) -> Option<RuleFinding> {
     match outcome {
         DecisionOutcome::Allow => None,
         DecisionOutcome::Ask => Some(RuleFinding::Ask(detail())),

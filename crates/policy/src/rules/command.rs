@@ -1,9 +1,8 @@
-//! Pure: an early, explained "no" to commands that would harm the automaton.
+//! Pure: refuses, early and with an explanation, commands that would harm the automaton.
 //!
-//! What a command can reach is decided by the sandbox: the runtime's home, its
-//! processes and its keys are not there. These rules tell a model that tries
-//! that it tried the wrong thing, and leave a trace in the record. They must
-//! never be counted as a defence, and should leave ordinary work alone.
+//! The sandbox decides what a command can reach: the runtime's home, its processes and its keys
+//! are not there. These rules tell a model that its attempt is wrong, and leave a trace in the
+//! record. They must never be counted as a defence, and should not disturb ordinary work.
 
 mod secrets;
 mod whole;
@@ -12,33 +11,34 @@ use automaton_core::intent::Intent;
 
 use self::secrets::{is_own, is_runtime_file, reads_secrets};
 use self::whole::{code_takes_whole, takes_whole};
-use super::{IntentTarget, LiftedBy, Rule, RuleCheck, RuleFinding, RuleResult, shown, target};
+use super::{LiftedBy, Rule, RuleCheck, RuleFinding, RuleResult, quoted};
 use crate::decision::{ReasonCode, RuleId};
+use crate::intents::{IntentProfile, IntentTarget};
 use crate::shell::find::read_find;
 use crate::shell::operands::read_operands;
 use crate::shell::{self, ShellCommand};
 
-/// Programs that remove, move, overwrite or lock what they are given.
+/// Programs that remove, move, overwrite or lock their arguments.
 const DESTROYERS: [&str; 15] = [
     "rm", "rmdir", "unlink", "shred", "truncate", "mv", "cp", "dd", "chmod", "chown", "chattr",
     "wipe", "tee", "ln", "install",
 ];
-/// Programs that run code which is one of their arguments.
+/// Programs that run code from an argument.
 const INTERPRETERS: [&str; 6] = ["python", "perl", "ruby", "node", "php", "awk"];
 /// Statements that change a database.
 const CHANGES: [&str; 7] = ["drop", "delete", "truncate", "update", "insert", "replace", "alter"];
-/// What makes a service manager end or disable something.
+/// Words that make a service manager stop or disable something.
 const ENDINGS: [&str; 5] = ["stop", "disable", "kill", "mask", "restart"];
 
-/// Code that keeps an automaton in its bounds, by its names where its parts lie open.
+/// Names of code that enforces an automaton's limits, in case its sources are present.
 const SAFETY_CODE: [&str; 5] =
     ["injection-defense", "self-mod/code", "audit-log", "policy-engine", "policy-rules"];
-/// Programs that run others: ending all that have such a name ends what nobody meant.
+/// Programs that run others. Ending all processes of such a name ends unrelated ones.
 const RUNTIMES: [&str; 9] =
     ["node", "python", "python3", "sh", "bash", "java", "deno", "bun", "index.js"];
-/// Programs that speak to servers.
+/// Programs that connect to servers.
 const CLIENTS: [&str; 6] = ["curl", "wget", "http", "https", "nc", "ncat"];
-/// What stands in a request that moves credits.
+/// Parts of a request that moves credits.
 const TRANSFERS: [&str; 3] = ["credits/transfer", "CONWAY_API_KEY", "AUTOMATON_BRAIN_KEY"];
 
 pub(super) const RULES: &[Rule] = &[
@@ -48,7 +48,9 @@ pub(super) const RULES: &[Rule] = &[
         sentence: "A command is a shell script that can be read to its end.",
         lifted_by: LiftedBy::Nobody,
         check: |intent, _| {
-            let Some(IntentTarget::Runs(command)) = target(intent) else { return Ok(None) };
+            let Some(IntentTarget::Runs(command)) = IntentProfile::new(intent).target else {
+                return Ok(None);
+            };
             Ok(shell::commands(command).err().map(|why| RuleFinding::Deny(format!("Here {why}."))))
         },
     },
@@ -85,7 +87,7 @@ pub(super) const RULES: &[Rule] = &[
     ),
 ];
 
-/// A rule that forbids commands.
+/// Creates a rule that forbids commands.
 const fn rule(id: &'static str, sentence: &'static str, check: RuleCheck) -> Rule {
     Rule {
         id: RuleId::new(id),
@@ -96,7 +98,7 @@ const fn rule(id: &'static str, sentence: &'static str, check: RuleCheck) -> Rul
     }
 }
 
-/// What the rules look for, in a script that was read once.
+/// All checks, for a script that was parsed once.
 const CHECKS: [fn(&ShellCommand, ScriptLocation) -> bool; 7] = [
     destroys,
     changes_safety,
@@ -107,26 +109,28 @@ const CHECKS: [fn(&ShellCommand, ScriptLocation) -> bool; 7] = [
     moves_money,
 ];
 
-/// Whether none of these rules has anything against an intent. It reads a script once,
-/// where each rule would read it for itself.
+/// Returns true if none of these rules objects to an intent. It parses a script once, while each
+/// rule alone would parse it again.
 pub(super) fn none_objects(intent: &Intent) -> bool {
-    let Some(IntentTarget::Runs(command)) = target(intent) else { return true };
+    let Some(IntentTarget::Runs(command)) = IntentProfile::new(intent).target else { return true };
     shell::commands(command)
-        .is_ok_and(|commands| CHECKS.iter().all(|check| culprit(&commands, *check).is_none()))
+        .is_ok_and(|commands| CHECKS.iter().all(|check| find_offender(&commands, *check).is_none()))
 }
 
-/// Refuses a script when one of its commands does what it should not.
+/// Refuses a script if one of its commands does the forbidden action.
 fn deny_each(intent: &Intent, does: fn(&ShellCommand, ScriptLocation) -> bool) -> RuleResult {
-    let Some(IntentTarget::Runs(command)) = target(intent) else { return Ok(None) };
+    let Some(IntentTarget::Runs(command)) = IntentProfile::new(intent).target else {
+        return Ok(None);
+    };
     let commands = shell::commands(command)?;
-    Ok(culprit(&commands, does).map(|command| {
-        RuleFinding::Deny(format!("This is not done: {}.", shown(&command.words.join(" "))))
+    Ok(find_offender(&commands, does).map(|command| {
+        RuleFinding::Deny(format!("This is not done: {}.", quoted(&command.words.join(" "))))
     }))
 }
 
-/// The first command that does what it should not. It is told whether the script went
-/// into the runtime's folder, so that plain names are names in there.
-fn culprit(
+/// Returns the first command that does the forbidden action. If the script enters the runtime's
+/// folder, plain names are names in there.
+fn find_offender(
     commands: &[ShellCommand],
     does: fn(&ShellCommand, ScriptLocation) -> bool,
 ) -> Option<&ShellCommand> {
@@ -139,7 +143,7 @@ fn culprit(
     commands.iter().find(|command| does(command, within))
 }
 
-/// Where a script is when it names a file without a folder.
+/// The folder of a script when it names a file without a folder.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ScriptLocation {
     /// The runtime's own folder.
@@ -162,7 +166,7 @@ fn destroys(command: &ShellCommand, within: ScriptLocation) -> bool {
         || command.writes.iter().any(|word| touches_own(word))
 }
 
-/// Returns the words that name what a command removes, moves, overwrites or locks.
+/// Returns the words that name the files that a command removes, moves, overwrites or locks.
 fn changed_files(command: &ShellCommand) -> Vec<String> {
     if command.program() == "find" {
         let found = read_find(command.arguments());
@@ -180,7 +184,7 @@ fn code_of(command: &ShellCommand) -> impl Iterator<Item = &String> {
     command.arguments().iter().chain(&command.inputs)
 }
 
-/// Whether a program is one that runs code among its arguments.
+/// Returns true if a program runs code from its arguments.
 fn runs_code(program: &str) -> bool {
     INTERPRETERS.iter().any(|name| program.starts_with(name))
 }
@@ -189,7 +193,7 @@ fn changes_safety(command: &ShellCommand, _: ScriptLocation) -> bool {
     let is_safety = |word: &String| SAFETY_CODE.iter().any(|name| word.contains(name));
     let arguments = command.arguments();
     match command.program() {
-        // The last one is where to; the others are only read.
+        // The last argument is the target. The others are only read.
         "cp" | "install" | "ln" => {
             return arguments.last().is_some_and(is_safety) || command.writes.iter().any(is_safety);
         }

@@ -1,15 +1,15 @@
-//! Pure: where commands may send requests.
+//! Pure: the hosts that commands may send requests to.
 //!
-//! Nowhere but to what the creator lists: hosts at the usual ports of the web, and origins
-//! that are spelled out with scheme, host and port. An origin comes here in the normal form
-//! of `net`, so that one place has one spelling; nothing here may read a URL again.
+//! Only the creator's list is permitted: hosts at the default ports of the web, and origins
+//! spelled out with scheme, host and port. An origin arrives in the normal form of `net`, so each
+//! origin has one spelling. Nothing here may parse a URL again.
 
 use automaton_core::intent::Intent;
 
-use super::{LiftedBy, Rule, deny_if, shown};
+use super::{LiftedBy, Rule, deny_if, quoted};
 use crate::decision::{ReasonCode, RuleId};
 
-/// The longest URL of a request, in bytes: all of it is recorded.
+/// The longest URL of a request, in bytes. All of it is recorded.
 const URL_BYTES_MAX: usize = 8 << 10;
 
 pub(super) const RULES: &[Rule] = &[
@@ -20,7 +20,7 @@ pub(super) const RULES: &[Rule] = &[
         lifted_by: LiftedBy::Nobody,
         check: |intent, facts| {
             let Intent::Egress { origin, .. } = intent else { return Ok(None) };
-            deny_if(!facts.egress.allows(origin), || format!("{} is not on it.", shown(origin)))
+            deny_if(!facts.egress.allows(origin), || format!("{} is not on it.", quoted(origin)))
         },
     },
     Rule {
@@ -35,34 +35,34 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-/// What commands may reach, as the creator lists it. Empty is nothing.
+/// The creator's list of what commands may reach. An empty list permits nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reachable {
-    /// Names of hosts, in lower case and punycode: `pypi.org`, or `*.pythonhosted.org` for
-    /// every name under it. They are reached by HTTP at 80 and by TLS at 443.
+    /// Host names, in lower case and punycode: `pypi.org`, or `*.pythonhosted.org` for every name
+    /// under it. They are reached by HTTP at port 80 and by TLS at port 443.
     pub hosts: Vec<String>,
-    /// Origins, with their port where it is not the usual one: `http://127.0.0.1:8000`.
+    /// Origins, with their port if it is not the default: `http://127.0.0.1:8000`.
     pub origins: Vec<String>,
 }
 
 impl Reachable {
-    /// Whether an origin is spelled out.
+    /// Returns true if an origin is listed as an origin.
     #[must_use]
-    pub fn spells(&self, origin: &str) -> bool {
+    pub fn lists_origin(&self, origin: &str) -> bool {
         self.origins.iter().any(|spelled| spelled == origin)
     }
 
-    /// Whether an origin is on the list in either way.
+    /// Returns true if an origin is listed as a host or as an origin.
     #[must_use]
     pub fn allows(&self, origin: &str) -> bool {
         let host = origin.strip_prefix("https://").or(origin.strip_prefix("http://"));
-        // An origin with a port of its own, or of IPv6, has a colon.
+        // An origin with an explicit port or an IPv6 address contains a colon.
         let listed = host.is_some_and(|host| self.hosts.iter().any(|entry| covers(entry, host)));
-        listed || self.spells(origin)
+        listed || self.lists_origin(origin)
     }
 }
 
-/// Whether an entry of the list is about a host.
+/// Returns true if a list entry covers a host.
 fn covers(entry: &str, host: &str) -> bool {
     match entry.strip_prefix("*.") {
         None => entry == host,
@@ -88,7 +88,8 @@ mod tests {
     }
 
     fn to(origin: &str) -> Intent {
-        let (method, url) = ("GET".to_owned(), format!("{origin}/x"));
+        let method = "GET".to_owned();
+        let url = format!("{origin}/x");
         Intent::Egress { method, url, origin: origin.to_owned() }
     }
 
@@ -135,7 +136,8 @@ mod tests {
     fn a_url_is_short_and_holds_no_secret() {
         let facts = crate::Facts { egress: listed().into(), ..answering(Label::Creator) };
         let url = format!("https://pypi.org/{}", "x".repeat(8192));
-        let (method, origin) = ("GET".to_owned(), "https://pypi.org".to_owned());
+        let method = "GET".to_owned();
+        let origin = "https://pypi.org".to_owned();
         let long = Intent::Egress { method, url, origin };
         assert_eq!(objections(&long, &facts), ["egress.length"]);
         let secrets = vec![crate::guard::secrets::SecretKind::Pem];

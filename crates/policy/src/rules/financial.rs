@@ -1,13 +1,13 @@
-//! Pure: what money may be spent on, and at whose word.
+//! Pure: rules for spending money.
 //!
-//! Sums are limited by the signer, which counts every payment; here is what no
-//! sum makes right. No rule may look at a balance: what is unknown buys nothing,
-//! and that is found out where the purchase is made.
+//! The signer limits sums and counts every payment. These rules refuse what no sum makes
+//! acceptable. No rule may look at a balance: an unknown balance buys nothing, and the purchase
+//! itself checks that.
 
 use automaton_core::intent::Intent;
 use automaton_core::wire::cloud::TIERS_USD;
 
-use super::{LiftedBy, Rule, deny_if, shown};
+use super::{LiftedBy, Rule, deny_if, quoted};
 use crate::decision::{ReasonCode, RuleId};
 use crate::facts::CreatorAddress;
 use crate::payment::may_be_paid;
@@ -30,9 +30,9 @@ pub(super) const RULES: &[Rule] = &[
         lifted_by: LiftedBy::Nobody,
         check: |intent, _| {
             let Intent::Transfer { to, cents } = intent else { return Ok(None) };
-            // An address of this kind is one of the same 20 bytes, whoever has it.
+            // This type holds any address of 20 bytes, whoever owns it.
             let wrong = *cents == 0 || to.parse::<CreatorAddress>().is_err();
-            deny_if(wrong, || format!("This one gives {cents} cents to {}.", shown(to)))
+            deny_if(wrong, || format!("This one gives {cents} cents to {}.", quoted(to)))
         },
     },
     Rule {
@@ -43,13 +43,13 @@ pub(super) const RULES: &[Rule] = &[
         check: |intent, facts| {
             let Intent::FetchPaid { url, .. } = intent else { return Ok(None) };
             let allowed = authority(url).is_some_and(|host| may_be_paid(&facts.paid_hosts, host));
-            deny_if(!allowed, || format!("{} is of none of them.", shown(url)))
+            deny_if(!allowed, || format!("{} is of none of them.", quoted(url)))
         },
     },
 ];
 
-/// The host of a URL, with its port where it names one. The door reads the URL again,
-/// as whoever connects does; here whatever is unusual is none.
+/// Returns the host of a URL, with its port if there is one. The treasury and the connecting code
+/// parse the URL again. An unusual URL has no host here.
 fn authority(url: &str) -> Option<&str> {
     let (scheme, rest) = url.split_once("://")?;
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());

@@ -1,9 +1,8 @@
 //! Pure: the rules, as data.
 //!
-//! A rule looks at one intent and says nothing, objects, or fails; failing is
-//! an objection too. Rules know nothing of each other, and their order decides
-//! only whose words are shown. A rule must never allow: not objecting is all
-//! that it can do in favour of an intent.
+//! A rule looks at one intent and says nothing, objects, or fails. Failing is an objection too.
+//! Rules do not know each other, and their order only determines whose words are shown. A rule
+//! must never allow: it can only not object.
 
 pub(crate) mod authority;
 mod command;
@@ -27,41 +26,41 @@ use crate::decision::{ReasonCode, RuleId};
 use crate::facts::Facts;
 use crate::shell::ScriptError;
 
-/// One rule.
+/// A rule.
 #[derive(Debug)]
 pub(crate) struct Rule {
-    /// Its name.
+    /// The rule's name.
     pub(crate) id: RuleId,
     /// The code of its objections.
     pub(crate) code: ReasonCode,
-    /// What holds, in one sentence.
+    /// The rule's statement, in one sentence.
     pub(crate) sentence: &'static str,
-    /// Whose approval of a call lifts its objections.
+    /// The party whose approval of a call lifts its objections.
     pub(crate) lifted_by: LiftedBy,
-    /// Looks at one intent.
+    /// The check of one intent.
     pub(crate) check: RuleCheck,
 }
 
-/// Whose approval of a call lifts the objections of a rule.
+/// The party whose approval of a call lifts the objections of a rule.
 ///
-/// Every rule is one of the two, and nothing else decides what an approval is good for. A rule
-/// that nobody lifts never asks: a question that it would refuse after a yes is not asked.
-/// Its objections depend on the call and the configuration alone, so they are the same
-/// when the question is asked and when the approved call is made.
+/// Every rule has one of the two values, and nothing else determines the effect of an approval. A
+/// rule that nobody lifts never asks, since it would refuse even after an approval. Its
+/// objections depend only on the call and the configuration, so they are the same when the
+/// question is asked and when the approved call runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Names)]
 #[names(rename_all = "snake_case")]
 pub enum LiftedBy {
-    /// The creator's: a call that the creator has approved is made in spite of the objection,
-    /// whatever label the turn has that makes it.
+    /// The creator: an approved call runs in spite of the objection, whatever the label of the
+    /// turn that makes it.
     Creator,
-    /// Nobody's: the objection is a refusal, before and after an approval.
+    /// Nobody: the objection is a refusal, before and after an approval.
     Nobody,
 }
 
-/// How a rule looks at an intent.
+/// The check of a rule.
 pub(crate) type RuleCheck = fn(&Intent, &Facts) -> RuleResult;
 
-/// What a rule says about an intent.
+/// The result of a check.
 pub(crate) type RuleResult = Result<Option<RuleFinding>, RuleError>;
 
 /// An objection, with the particulars in one sentence.
@@ -88,10 +87,10 @@ impl RuleFinding {
     }
 }
 
-/// Why a rule could not judge an intent.
+/// The reason why a rule could not judge an intent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum RuleError {
-    /// Who has named a value of it is not known.
+    /// The origin of a value is unknown.
     #[error("nobody looked where its {0} was read")]
     Origin(&'static str),
     /// The command cannot be read to its end.
@@ -99,7 +98,7 @@ pub(crate) enum RuleError {
     Shell(#[from] ScriptError),
 }
 
-/// The families, in the order in which they are asked.
+/// The families, in the order of evaluation.
 const FAMILIES: [&[Rule]; 10] = [
     risk::RULES,
     validation::RULES,
@@ -113,12 +112,13 @@ const FAMILIES: [&[Rule]; 10] = [
     survival::RULES,
 ];
 
-/// The place of the family that reads scripts.
+/// The index of the family that parses scripts.
 const OF_COMMANDS: usize = 3;
 
-/// How many rules there are.
+/// The number of rules.
 const COUNT: usize = {
-    let (mut count, mut family) = (0, 0);
+    let mut count = 0;
+    let mut family = 0;
     while family < FAMILIES.len() {
         count += FAMILIES[family].len();
         family += 1;
@@ -126,10 +126,11 @@ const COUNT: usize = {
     count
 };
 
-/// The ids of every rule, in the order in which they are asked.
+/// The ids of all rules, in the order of evaluation.
 pub(crate) static IDS: [RuleId; COUNT] = {
     let mut ids = [RuleId::new(""); COUNT];
-    let (mut family, mut at) = (0, 0);
+    let mut family = 0;
+    let mut at = 0;
     while family < FAMILIES.len() {
         let mut place = 0;
         while place < FAMILIES[family].len() {
@@ -141,13 +142,13 @@ pub(crate) static IDS: [RuleId; COUNT] = {
     ids
 };
 
-/// Every rule, in the order in which they are asked.
+/// Returns all rules, in the order of evaluation.
 pub(crate) fn all() -> impl Iterator<Item = &'static Rule> {
     FAMILIES.into_iter().flatten()
 }
 
-/// Whether no rule at all has anything against an intent: the same answer as that of the
-/// rules one by one, with the script of a command read once for all of them.
+/// Returns true if no rule objects to an intent. The answer equals that of the single rules, but
+/// the script of a command is parsed only once.
 pub(crate) fn none_objects(intent: &Intent, facts: &Facts) -> bool {
     let mut others = FAMILIES.iter().enumerate().filter(|(place, _)| *place != OF_COMMANDS);
     others
@@ -155,46 +156,9 @@ pub(crate) fn none_objects(intent: &Intent, facts: &Facts) -> bool {
         && command::none_objects(intent)
 }
 
-/// What an intent is aimed at, where several rules look at it.
-enum IntentTarget<'a> {
-    /// A file that is read.
-    Reads(&'a str),
-    /// A file that is written.
-    Writes(&'a str),
-    /// A script that is run.
-    Runs(&'a str),
-}
-
-/// The file or the script of an intent. One that has any must name it here.
-fn target(intent: &Intent) -> Option<IntentTarget<'_>> {
-    match intent {
-        Intent::ReadPath { path } => Some(IntentTarget::Reads(path)),
-        Intent::WritePath { path, .. } => Some(IntentTarget::Writes(path)),
-        Intent::Exec { command, .. } => Some(IntentTarget::Runs(command)),
-        Intent::Egress { .. }
-        | Intent::Rent { .. }
-        | Intent::EndMachine { .. }
-        | Intent::Publish { .. }
-        | Intent::Message { .. }
-        | Intent::Remember { .. }
-        | Intent::Recall
-        | Intent::Sleep { .. }
-        | Intent::Observe
-        | Intent::Plead { .. }
-        | Intent::Economise
-        | Intent::SwitchModel { .. }
-        | Intent::Schedule { .. }
-        | Intent::ChangeSoul { .. }
-        | Intent::ChangeGenesis { .. }
-        | Intent::TopUp { .. }
-        | Intent::Transfer { .. }
-        | Intent::FetchPaid { .. } => None,
-    }
-}
-
 impl Rule {
-    /// What an objection of this rule comes to, before or after the creator's approval of the
-    /// call. A rule that nobody lifts refuses, whatever it says.
+    /// Returns the outcome of an objection, before or after the creator's approval of the call. A
+    /// rule that nobody lifts always refuses.
     pub(crate) const fn outcome(&self, finding: &RuleFinding, approved: bool) -> DecisionOutcome {
         match self.lifted_by {
             LiftedBy::Creator if approved => DecisionOutcome::Allow,
@@ -204,13 +168,13 @@ impl Rule {
     }
 }
 
-/// Nothing to object, or a refusal with its particulars.
+/// Returns a refusal with its particulars if `wrong` is true.
 fn deny_if(wrong: bool, detail: impl FnOnce() -> String) -> RuleResult {
     Ok(wrong.then(|| RuleFinding::Deny(detail())))
 }
 
-/// A text of the model's as it may stand in a sentence: short, on one line.
-fn shown(text: &str) -> String {
+/// Quotes a text of the model for a sentence: shortened, on one line.
+fn quoted(text: &str) -> String {
     const CHARS_MAX: usize = 60;
     let mut kept: String =
         text.chars().take(CHARS_MAX).map(|c| if c.is_control() { ' ' } else { c }).collect();
@@ -229,7 +193,7 @@ pub(crate) mod testing {
     use automaton_core::trust::Label;
     use std::sync::Arc;
 
-    /// The facts of an ordinary turn that answers somebody.
+    /// Returns the facts of an ordinary turn that answers a text with this label.
     pub(crate) fn answering(input: Label) -> Facts {
         let creator = "0x1111111111111111111111111111111111111111".parse().ok();
         let paid_hosts = vec!["pay.example".to_owned(), "127.0.0.1:4021".to_owned()];
@@ -258,10 +222,11 @@ pub(crate) mod testing {
         }
     }
 
-    /// An intent of every kind, in the order of [`Intent::KINDS`].
+    /// Returns an intent of every kind, in the order of [`Intent::KINDS`].
     pub(crate) fn samples() -> [Intent; Intent::KINDS.len()] {
         let text = |text: &str| text.to_owned();
-        let (url, origin) = (text("https://pypi.org/x"), text("https://pypi.org"));
+        let url = text("https://pypi.org/x");
+        let origin = text("https://pypi.org");
         [
             Intent::Exec { command: text("ls"), timeout_ms: 1 },
             Intent::ReadPath { path: text("a") },
@@ -287,7 +252,7 @@ pub(crate) mod testing {
         ]
     }
 
-    /// The ids of the rules that object to an intent.
+    /// Returns the ids of the rules that object to an intent.
     pub(crate) fn objections(intent: &Intent, facts: &Facts) -> Vec<&'static str> {
         let objects = |rule: &&Rule| !matches!((rule.check)(intent, facts), Ok(None));
         all().filter(objects).map(|rule| rule.id.as_str()).collect()
@@ -375,8 +340,8 @@ mod tests {
 
     #[test]
     fn a_text_of_the_model_is_shown_short_and_on_one_line() {
-        assert_eq!(shown("a\nb\u{1b}c"), "'a b c'");
-        assert_eq!(shown(&"ä".repeat(61)).chars().count(), 60 + 3);
-        assert_eq!(shown(&"ä".repeat(60)).chars().count(), 60 + 2);
+        assert_eq!(quoted("a\nb\u{1b}c"), "'a b c'");
+        assert_eq!(quoted(&"ä".repeat(61)).chars().count(), 60 + 3);
+        assert_eq!(quoted(&"ä".repeat(60)).chars().count(), 60 + 2);
     }
 }

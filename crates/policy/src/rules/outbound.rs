@@ -1,13 +1,12 @@
-//! Pure: what must not leave.
+//! Pure: rules for what must not leave.
 //!
-//! A key that is in a message, a request or the arguments of a command is somebody else's
-//! from then on. Secrets are looked for before the judgement, in the very words of the
-//! call; here is only what they mean. No rule may ever repeat one.
-
-use automaton_core::intent::Intent;
+//! A key in a message, a request or the arguments of a command is known to others from then on.
+//! The secrets of a call are found before the judgement. These rules only decide what a finding
+//! means. No rule may ever repeat a secret.
 
 use super::{LiftedBy, Rule, deny_if};
 use crate::decision::{ReasonCode, RuleId};
+use crate::intents::IntentProfile;
 
 pub(super) const RULES: &[Rule] = &[Rule {
     id: RuleId::new("outbound.secrets"),
@@ -15,29 +14,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
     sentence: "Keys, seed phrases and tokens are in no message, request or command.",
     lifted_by: LiftedBy::Nobody,
     check: |intent, facts| {
-        let leaves = match intent {
-            Intent::Exec { .. }
-            | Intent::Message { .. }
-            | Intent::FetchPaid { .. }
-            | Intent::Egress { .. }
-            | Intent::Plead { .. }
-            | Intent::Transfer { .. } => true,
-            Intent::ReadPath { .. }
-            | Intent::WritePath { .. }
-            | Intent::Remember { .. }
-            | Intent::Recall
-            | Intent::Sleep { .. }
-            | Intent::Observe
-            | Intent::Economise
-            | Intent::SwitchModel { .. }
-            | Intent::Schedule { .. }
-            | Intent::ChangeSoul { .. }
-            | Intent::ChangeGenesis { .. }
-            | Intent::Rent { .. }
-            | Intent::EndMachine { .. }
-            | Intent::Publish { .. }
-            | Intent::TopUp { .. } => false,
-        };
+        let leaves = IntentProfile::new(intent).leaves;
         deny_if(leaves && !facts.secrets.is_empty(), || {
             let kinds: Vec<&str> = facts.secrets.iter().map(|kind| kind.name()).collect();
             format!("This call holds one ({}).", kinds.join(", "))
@@ -47,9 +24,9 @@ pub(super) const RULES: &[Rule] = &[Rule {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::guard::secrets::SecretKind;
     use crate::rules::testing::{answering, objections};
+    use automaton_core::intent::Intent;
     use automaton_core::trust::Label;
 
     #[test]

@@ -1,54 +1,54 @@
-//! Pure: which files a call may name.
+//! Pure: rules for the files that a call may name.
 //!
-//! Works on the text of the path alone; links on the disk are the business of
-//! the handle that opens it. Names are compared without regard to case, since
-//! a disk may not regard it either. A path must never be judged by anything
-//! but its resolved names.
+//! They use only the text of the path. The handle that opens a file deals with links on the disk.
+//! Names are compared without case, since a disk may ignore case too. A path must never be judged
+//! by anything but its resolved names.
 
-use super::IntentTarget::{Reads, Writes};
-use super::{LiftedBy, Rule, deny_if, shown, target};
+use super::{LiftedBy, Rule, deny_if, quoted};
 use crate::decision::{ReasonCode, RuleId};
+use crate::intents::IntentProfile;
+use crate::intents::IntentTarget::{Reads, Writes};
 use crate::shell::folder::{matches_glob, may_begin};
 
-/// Where the sandbox shows the workspace.
+/// The path of the workspace in the sandbox.
 const WORKSPACE: &str = "/root";
-/// Longest path, in bytes: the kernel's `PATH_MAX` without its NUL.
+/// The longest path, in bytes: the kernel's `PATH_MAX` without its NUL.
 const PATH_BYTES_MAX: usize = 4095;
-/// Longest name within a path, in bytes: `NAME_MAX`.
+/// The longest name within a path, in bytes: `NAME_MAX`.
 const NAME_BYTES_MAX: usize = 255;
 
-/// Files that hold secrets, wherever they lie.
+/// Files that contain secrets in any folder.
 const SECRET_FILES: [&str; 5] = [".env", "wallet.json", "automaton.json", "api-key", ".netrc"];
-/// Ends of names of files that hold keys.
+/// Name endings of files with keys.
 const SECRET_ENDINGS: [&str; 2] = [".key", ".pem"];
-/// Beginnings of names of files that hold secrets.
+/// Name beginnings of files with secrets.
 const SECRET_BEGINNINGS: [&str; 6] =
     [".env.", "private-key", "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519"];
-/// Ends of names of templates, which say which settings there are and hold none.
+/// Name endings of templates, which list settings and contain no secrets.
 const TEMPLATE_ENDINGS: [&str; 8] =
     [".example", ".sample", ".template", ".dist", ".tmpl", ".tpl", ".default", ".defaults"];
-/// Ends of names that an editor gives to the file as it was.
+/// Name endings that editors give to backup files.
 const BACKUP_ENDINGS: [&str; 4] = [".bak", ".orig", ".old", "~"];
-/// Words in the name of a file that holds the public half of a key.
+/// Words in the name of a file with the public half of a key.
 const PUBLIC_WORDS: [&str; 4] = ["pub", "public", "pubkey", "publickey"];
-/// Words in the name of a file that holds the other half.
+/// Words in the name of a file with the private half of a key.
 const PRIVATE_WORDS: [&str; 4] = ["priv", "private", "privkey", "secret"];
-/// Characters of a pattern of a shell.
+/// Wildcards of shell patterns.
 const WILDCARDS: [char; 3] = ['*', '?', '['];
-/// Fewest characters before a wildcard with which a pattern is after files of that name.
+/// The fewest characters before a wildcard with which a pattern targets files of that name.
 const PREFIX_CHARS_MIN: usize = 2;
 /// Folders in which programs keep keys and logins.
 const SECRET_FOLDERS: [&str; 8] =
     [".ssh", ".gnupg", ".gpg", ".aws", ".azure", ".gcloud", ".kube", ".docker"];
-/// Folders that belong to the automaton's runtime. They lie elsewhere; a copy
-/// in the workspace would only mislead.
+/// Folders that belong to the automaton's runtime. They are elsewhere, and a copy in the
+/// workspace would mislead.
 pub(super) const RUNTIME_FOLDERS: [&str; 3] =
     [".automaton", ".automaton-signer", ".automaton-cloud-signer"];
-/// Files of the runtime, which change through their own tools if at all.
+/// Files of the runtime. Only their own tools change them, if any do.
 const RUNTIME_FILES: [&str; 6] =
     ["constitution.md", "soul.md", "heartbeat.yml", "automaton.json", "wallet.json", "state.db"];
-/// Files and folders that other programs execute without being asked to: the
-/// creator's own shell or git may one day look into the workspace.
+/// Files and folders that other programs execute unasked, such as the creator's shell or git if
+/// they enter the workspace.
 const EXECUTED: [&str; 11] = [
     ".git",
     ".gitconfig",
@@ -70,11 +70,13 @@ pub(super) const RULES: &[Rule] = &[
         sentence: "Files are named within the workspace, which is /root.",
         lifted_by: LiftedBy::Nobody,
         check: |intent, _| {
-            let Some(Reads(path) | Writes(path)) = target(intent) else { return Ok(None) };
-            let fault = names(path).err();
+            let Some(Reads(path) | Writes(path)) = IntentProfile::new(intent).target else {
+                return Ok(None);
+            };
+            let fault = resolve_names(path).err();
             deny_if(fault.is_some(), || {
                 let why = fault.map_or("", PathFault::words);
-                format!("The path {} {why}.", shown(path))
+                format!("The path {} {why}.", quoted(path))
             })
         },
     },
@@ -84,9 +86,10 @@ pub(super) const RULES: &[Rule] = &[
         sentence: "Files that hold keys or logins are not read.",
         lifted_by: LiftedBy::Nobody,
         check: |intent, _| {
-            let Some(Reads(path)) = target(intent) else { return Ok(None) };
-            let secret = names(path).is_ok_and(|names| is_secret(&names) || is_inside(&names));
-            deny_if(secret, || format!("The name of {} says that it holds some.", shown(path)))
+            let Some(Reads(path)) = IntentProfile::new(intent).target else { return Ok(None) };
+            let secret = resolve_names(path)
+                .is_ok_and(|names| is_secret(&names) || is_in_runtime_folder(&names));
+            deny_if(secret, || format!("The name of {} says that it holds some.", quoted(path)))
         },
     },
     Rule {
@@ -95,9 +98,9 @@ pub(super) const RULES: &[Rule] = &[
         sentence: "The runtime's own files lie outside the workspace and change through tools.",
         lifted_by: LiftedBy::Nobody,
         check: |intent, _| {
-            let Some(Writes(path)) = target(intent) else { return Ok(None) };
-            let runtime = names(path).is_ok_and(|names| is_runtime(&names));
-            deny_if(runtime, || format!("Writing {} would change nothing.", shown(path)))
+            let Some(Writes(path)) = IntentProfile::new(intent).target else { return Ok(None) };
+            let runtime = resolve_names(path).is_ok_and(|names| is_runtime(&names));
+            deny_if(runtime, || format!("Writing {} would change nothing.", quoted(path)))
         },
     },
     Rule {
@@ -106,23 +109,23 @@ pub(super) const RULES: &[Rule] = &[
         sentence: "Files that other programs execute or obey unasked are not written directly.",
         lifted_by: LiftedBy::Nobody,
         check: |intent, _| {
-            let Some(Writes(path)) = target(intent) else { return Ok(None) };
-            let executed = names(path).is_ok_and(|names| {
+            let Some(Writes(path)) = IntentProfile::new(intent).target else { return Ok(None) };
+            let executed = resolve_names(path).is_ok_and(|names| {
                 names.iter().any(|name| EXECUTED.contains(&name.to_ascii_lowercase().as_str()))
             });
-            deny_if(executed, || format!("{} is one of them.", shown(path)))
+            deny_if(executed, || format!("{} is one of them.", quoted(path)))
         },
     },
 ];
 
-/// Whether the name of a file says that it holds no keys or logins: those that are not read
-/// one by one are not read by the way either.
+/// Returns true if a file's name does not suggest keys or logins. Files that must not be read one
+/// by one must not be read in passing either.
 #[must_use]
 pub fn may_be_read(path: &str) -> bool {
-    names(path).is_ok_and(|names| !is_secret(&names) && !is_inside(&names))
+    resolve_names(path).is_ok_and(|names| !is_secret(&names) && !is_in_runtime_folder(&names))
 }
 
-/// Why a text names nothing within the workspace.
+/// The reason why a text names nothing within the workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PathFault {
     Empty,
@@ -146,9 +149,9 @@ impl PathFault {
     }
 }
 
-/// The names of a path within the workspace, outermost first, with `.`, `..`
-/// and doubled slashes resolved. `x`, `~/x` and `/root/x` are the same file.
-fn names(path: &str) -> Result<Vec<&str>, PathFault> {
+/// Returns the names of a path within the workspace, outermost first, with `.`, `..` and doubled
+/// slashes resolved. `x`, `~/x` and `/root/x` are the same file.
+fn resolve_names(path: &str) -> Result<Vec<&str>, PathFault> {
     if path.is_empty() {
         return Err(PathFault::Empty);
     }
@@ -181,8 +184,8 @@ fn names(path: &str) -> Result<Vec<&str>, PathFault> {
     Ok(names)
 }
 
-/// Returns true if a file holds secrets by its name, or lies where they are kept. A pattern
-/// of a shell does if it may match such a file and is about that name.
+/// Returns true if a file's name or folder says that it contains secrets. A shell pattern counts
+/// if it may match such a file and targets that name.
 pub(super) fn is_secret(names: &[&str]) -> bool {
     let lower: Vec<String> = names.iter().map(|name| name.to_ascii_lowercase()).collect();
     let Some(file) = lower.last() else { return false };
@@ -205,8 +208,8 @@ fn is_named(name: &str, secret: &str) -> bool {
     name == secret || (is_pattern && matches_glob(name, secret))
 }
 
-/// Returns true if the name of a file, in lower case, says that it is a template of settings
-/// or the public half of a key.
+/// Returns true if a file name, in lower case, is that of a settings template or of the public
+/// half of a key.
 pub(super) fn is_public(file: &str) -> bool {
     let original = BACKUP_ENDINGS.iter().find_map(|ending| file.strip_suffix(ending));
     let original = original.unwrap_or(file);
@@ -221,14 +224,14 @@ pub(super) fn is_public(file: &str) -> bool {
     is_key && !file.contains(WILDCARDS) && has(&PUBLIC_WORDS) && !has(&PRIVATE_WORDS)
 }
 
-/// Whether a path leads into a folder of the runtime: what lies there is not the model's
-/// to read, and a copy would only mislead.
-fn is_inside(names: &[&str]) -> bool {
+/// Returns true if a path leads into a folder of the runtime. The model must not read the
+/// runtime's files, and a copy would mislead.
+fn is_in_runtime_folder(names: &[&str]) -> bool {
     names.iter().any(|name| RUNTIME_FOLDERS.iter().any(|folder| name.eq_ignore_ascii_case(folder)))
 }
 
-/// Whether a path names the runtime's own folder, or looks like one of its
-/// files at the top of the workspace.
+/// Returns true if a path names the runtime's folder, or looks like one of its files at the top
+/// of the workspace.
 pub(super) fn is_runtime(names: &[&str]) -> bool {
     let lower: Vec<String> = names.iter().map(|name| name.to_ascii_lowercase()).collect();
     let file = match lower.as_slice() {
@@ -383,10 +386,10 @@ mod tests {
     proptest! {
         #[test]
         fn resolved_names_are_plain_and_stable(path in "(~|/root|/|\\.\\.|[a-c.~]{0,3})(/(\\.\\.|\\.|[a-c]{0,2}|é)){0,8}/?") {
-            if let Ok(found) = names(&path) {
+            if let Ok(found) = resolve_names(&path) {
                 prop_assert!(found.iter().all(|name| !["", ".", ".."].contains(name)));
                 let again = format!("/root/{}", found.join("/"));
-                prop_assert_eq!(names(&again), Ok(found));
+                prop_assert_eq!(resolve_names(&again), Ok(found));
             }
         }
     }

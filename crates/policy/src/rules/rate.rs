@@ -1,6 +1,6 @@
-//! Pure: how often something may be done.
+//! Pure: rules for rate limits.
 //!
-//! The figures are in [`crate::rates`]; a rule only compares them with what was counted.
+//! The numbers are in [`crate::rates`]. A rule only compares them with the counts.
 
 use automaton_core::intent::Intent;
 
@@ -18,40 +18,42 @@ const fn rule(id: &'static str, sentence: &'static str, check: RuleCheck) -> Rul
     }
 }
 
-/// One for each of the limits, in their order.
+/// One rule for each limit, in the same order.
 pub(super) const RULES: &[Rule] = &[
-    rule("rate.commands", "At most 2000 commands are run in an hour.", |i, f| within(0, i, f)),
-    rule("rate.messages", "At most 60 messages are sent in an hour.", |i, f| within(1, i, f)),
-    rule("rate.facts", "At most 1000 facts are stored in an hour.", |i, f| within(2, i, f)),
+    rule("rate.commands", "At most 2000 commands are run in an hour.", |i, f| check_limit(0, i, f)),
+    rule("rate.messages", "At most 60 messages are sent in an hour.", |i, f| check_limit(1, i, f)),
+    rule("rate.facts", "At most 1000 facts are stored in an hour.", |i, f| check_limit(2, i, f)),
     rule("rate.schedule", "The schedule changes at most 10 times in an hour.", |i, f| {
-        within(3, i, f)
+        check_limit(3, i, f)
     }),
     rule("rate.soul", "What it thinks of itself changes at most 20 times in a day.", |i, f| {
-        within(4, i, f)
+        check_limit(4, i, f)
     }),
     rule(
         "rate.genesis_prompt_daily",
         "Its genesis prompt changes at most 1 time in a day.",
-        |i, f| within(5, i, f),
+        |i, f| check_limit(5, i, f),
     ),
-    rule("rate.requests", "At most 120 paid requests are made in an hour.", |i, f| within(6, i, f)),
-    rule("rate.machines", "At most 3 machines are rented in an hour.", |i, f| within(7, i, f)),
+    rule("rate.requests", "At most 120 paid requests are made in an hour.", |i, f| {
+        check_limit(6, i, f)
+    }),
+    rule("rate.machines", "At most 3 machines are rented in an hour.", |i, f| check_limit(7, i, f)),
     rule("rate.wake_requests", "At most 300 paid requests are made in one wake.", |i, f| {
-        within(8, i, f)
+        check_limit(8, i, f)
     }),
     rule("rate.wake_machines", "At most 6 machines are rented in one wake.", |i, f| {
-        within(9, i, f)
+        check_limit(9, i, f)
     }),
     rule("rate.wake_top_ups", "At most 5 purchases of credits are made in one wake.", |i, f| {
-        within(10, i, f)
+        check_limit(10, i, f)
     }),
     rule("rate.wake_transfers", "At most 20 transfers are made in one wake.", |i, f| {
-        within(11, i, f)
+        check_limit(11, i, f)
     }),
 ];
 
-fn within(place: usize, intent: &Intent, facts: &Facts) -> RuleResult {
-    let Some((limit, done)) = facts.attempts.of(place) else { return Ok(None) };
+fn check_limit(place: usize, intent: &Intent, facts: &Facts) -> RuleResult {
+    let Some((limit, done)) = facts.attempts.count_of(place) else { return Ok(None) };
     let passed = limit.kind == intent.kind() && done >= limit.max;
     deny_if(passed, || format!("There were {done} already, with those that are not over yet."))
 }
@@ -100,7 +102,7 @@ mod tests {
     fn every_other_kind_has_no_limit_on_purpose() {
         let is_free = |kind: &&str| !LIMITS.iter().any(|limit| limit.kind == *kind);
         let free: Vec<&str> = Intent::KINDS.into_iter().filter(is_free).collect();
-        // The others look, rest, or stay in the sandbox.
+        // The other kinds only look, rest, or stay in the sandbox.
         let files = ["read_path", "write_path"];
         let own = ["recall", "sleep", "observe", "plead", "economise", "switch_model"];
         assert_eq!(free, [&files[..], &own, &["egress", "end_machine", "publish"]].concat());
@@ -112,10 +114,11 @@ mod tests {
         let both = [sample("exec"), sample("exec"), Intent::Observe, sample("message")];
         attempts.add(&both);
         assert_eq!(attempts, Attempts::new([1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]));
-        let limits: Vec<&str> = Limit::of(&both).map(|limit| limit.rule).collect();
+        let limits: Vec<&str> = Limit::for_intents(&both).map(|limit| limit.rule).collect();
         assert_eq!(limits, ["rate.commands", "rate.messages"]);
-        let both: Vec<&str> = Limit::of(&[sample("rent")]).map(|limit| limit.rule).collect();
+        let both: Vec<&str> =
+            Limit::for_intents(&[sample("rent")]).map(|limit| limit.rule).collect();
         assert_eq!(both, ["rate.machines", "rate.wake_machines"]);
-        assert_eq!(Limit::of(&[Intent::Observe, Intent::Recall]).count(), 0);
+        assert_eq!(Limit::for_intents(&[Intent::Observe, Intent::Recall]).count(), 0);
     }
 }

@@ -1,7 +1,7 @@
-//! Pure: how dangerous the tool itself is.
+//! Pure: rules for the risk of the tool itself.
 //!
-//! Holds for every intent of a tool, whatever it is about. Must never make an
-//! exception for a name.
+//! They apply to every intent of a tool, whatever its subject. They must never make an exception
+//! for a name.
 
 use automaton_core::tool::Risk;
 use automaton_core::trust::Label;

@@ -1,12 +1,11 @@
-//! Pure: what is left in the last credits.
+//! Pure: the rule for nearly exhausted credits.
 //!
-//! Below the critical threshold an automaton looks, writes messages, asks for money, buys credits
-//! and ends what costs. It must never be kept from any of these: each may be what saves it.
-
-use automaton_core::intent::Intent;
+//! Below the critical threshold an automaton may look, write messages, ask for money, buy credits
+//! and end what costs money. It must never be kept from any of these: each may save it.
 
 use super::{LiftedBy, Rule, deny_if};
 use crate::decision::{ReasonCode, RuleId};
+use crate::intents::IntentProfile;
 
 pub(super) const RULES: &[Rule] = &[Rule {
     id: RuleId::new("survival.critical"),
@@ -15,44 +14,18 @@ pub(super) const RULES: &[Rule] = &[Rule {
     lifted_by: LiftedBy::Creator,
     check: |intent, facts| {
         let is_last = facts.tier.is_some_and(|tier| tier.is_last());
-        deny_if(is_last && !keeps_alive(intent), || "The credits are nearly gone.".to_owned())
+        deny_if(is_last && !IntentProfile::new(intent).keeps_alive, || {
+            "The credits are nearly gone.".to_owned()
+        })
     },
 }];
 
-/// Whether it may save an automaton, or costs it nothing.
-const fn keeps_alive(intent: &Intent) -> bool {
-    match intent {
-        Intent::ReadPath { .. }
-        | Intent::Message { .. }
-        | Intent::Remember { .. }
-        | Intent::Recall
-        | Intent::Sleep { .. }
-        | Intent::Observe
-        | Intent::Plead { .. }
-        | Intent::Economise
-        | Intent::SwitchModel { .. }
-        | Intent::TopUp { .. }
-        | Intent::EndMachine { .. }
-        | Intent::Publish { .. } => true,
-        // What a command sends was begun before, and costs no thought.
-        Intent::Egress { .. } => true,
-        Intent::Exec { .. }
-        | Intent::WritePath { .. }
-        | Intent::Schedule { .. }
-        | Intent::ChangeSoul { .. }
-        | Intent::ChangeGenesis { .. }
-        | Intent::Transfer { .. }
-        | Intent::FetchPaid { .. }
-        | Intent::Rent { .. } => false,
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use automaton_core::intent::Intent;
     use automaton_core::tier::SurvivalTier;
     use automaton_core::trust::Label;
 
-    use super::*;
     use crate::facts::Facts;
     use crate::rules::testing::{answering, objections, samples};
 

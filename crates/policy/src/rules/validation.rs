@@ -1,32 +1,32 @@
-//! Pure: sizes, spans and names that make no sense whoever asks for them.
+//! Pure: rules for sizes, spans and names that are invalid for every caller.
 //!
-//! Values are refused, never corrected: a clamped number would be a different
-//! call than the one that the model reads about in its history.
+//! Invalid values are refused, never corrected: a clamped number would be a different call than
+//! the one in the model's history.
 
 use automaton_core::intent::Intent;
 use automaton_core::message::MESSAGE_BYTES_MAX;
 use automaton_core::time::Span;
 
-use super::{LiftedBy, Rule, RuleFinding, deny_if, shown};
+use super::{LiftedBy, Rule, RuleFinding, deny_if, quoted};
 use crate::decision::{ReasonCode, RuleId};
 
-/// Longest command, in bytes. What is longer belongs into a file.
+/// The longest command, in bytes. Longer scripts belong into a file.
 const COMMAND_BYTES_MAX: usize = 64 * 1024;
-/// Longest time that a command may take, in milliseconds.
+/// The longest time limit of a command, in milliseconds.
 const TIMEOUT_MS_MAX: i64 = 600_000;
-/// Largest file that is written in one call, in bytes.
+/// The largest file written in one call, in bytes.
 const FILE_BYTES_MAX: u64 = 1_000_000;
-/// Longest category of a fact, in bytes.
+/// The longest category of a fact, in bytes.
 const CATEGORY_BYTES_MAX: usize = 64;
-/// Longest key of a fact, in bytes.
+/// The longest key of a fact, in bytes.
 const KEY_BYTES_MAX: usize = 512;
-/// Longest value of a fact, in bytes.
+/// The longest value of a fact, in bytes.
 const FACT_BYTES_MAX: u64 = 8_000;
-/// Longest plea in the model's own words, in bytes.
+/// The longest plea, in bytes.
 const PLEA_BYTES_MAX: u64 = 2_000;
-/// Shortest sleep: less is no rest, and the next turn comes anyway.
+/// The shortest sleep. The next turn comes anyway.
 const SLEEP_MIN: Span = Span::from_secs(1);
-/// Longest sleep: a week, so that no mistake ends a life.
+/// The longest sleep: a week, so that no mistake stops the automaton for good.
 const SLEEP_MAX: Span = Span::from_secs(7 * 24 * 3600);
 
 pub(super) const RULES: &[Rule] = &[
@@ -96,7 +96,7 @@ pub(super) const RULES: &[Rule] = &[
         check: |intent, facts| {
             let Intent::Message { recipient, .. } = intent else { return Ok(None) };
             deny_if(!facts.is_creator(recipient), || {
-                format!("There is no way to {}.", shown(recipient))
+                format!("There is no way to {}.", quoted(recipient))
             })
         },
     },
@@ -124,16 +124,16 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-/// What is wrong with a fact, if anything is.
+/// Returns the defect of a fact, if it has one.
 fn fact_fault(category: &str, key: &str, bytes: u64) -> Option<String> {
     let is_name = |text: &str, bytes_max: usize| {
         !text.trim().is_empty() && text.len() <= bytes_max && !text.contains(char::is_control)
     };
     if !is_name(category, CATEGORY_BYTES_MAX) {
-        return Some(format!("The category {} is not one.", shown(category)));
+        return Some(format!("The category {} is not one.", quoted(category)));
     }
     if !is_name(key, KEY_BYTES_MAX) {
-        return Some(format!("The key {} is not one.", shown(key)));
+        return Some(format!("The key {} is not one.", quoted(key)));
     }
     let fits = (1..=FACT_BYTES_MAX).contains(&bytes);
     (!fits).then(|| format!("The value has {bytes} bytes."))

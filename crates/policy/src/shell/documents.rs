@@ -1,46 +1,48 @@
-//! Pure: here documents, taken out of a script before it is parsed.
+//! Pure: takes here documents out of a script before it is parsed.
 //!
-//! Most long commands write a file by a here document, and the text of that is none of
-//! the grammar's business. It is replaced by a line with its number; the parser then has
-//! to find a here document with just this line as its text, for each of them, or the
-//! script is not read at all. So a text that only looks like one hides nothing.
+//! Most long commands write a file with a here document, whose text does not matter to the
+//! grammar. It is replaced by a line with its number. The parser must then find a here document
+//! with exactly this line as its text, for each of them, or the script is rejected. So a text
+//! that only looks like a here document hides nothing.
 
-/// Announcements without an end that are looked for: each takes a look at all that follows.
+/// The most unterminated announcements that are searched for. Each search reads the rest of the
+/// script.
 const ENDLESS_MAX: u32 = 32;
 
-/// What was taken out.
+/// A here document that was taken out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct HereDocument {
-    /// The text, with the leading tabs taken off where the script says so.
+    /// The text, without leading tabs if the script says so.
     pub(super) text: String,
-    /// Whether the parser found it.
+    /// True if the parser found it.
     pub(super) found: bool,
 }
 
-/// The line that stands for a document.
+/// Returns the line that replaces a document.
 pub(super) fn mark(number: usize) -> String {
     format!("document {number}\n")
 }
 
-/// A script without the texts of its here documents, and these.
+/// Splits a script into the script without its here documents, and the documents.
 pub(super) fn cut(script: &str) -> (String, Vec<HereDocument>) {
     let mut kept = String::with_capacity(script.len());
-    let (mut documents, mut endless) = (Vec::new(), 0);
+    let mut documents = Vec::new();
+    let mut endless = 0;
     let mut lines = script.split_inclusive('\n');
     while let Some(line) = lines.next() {
         kept.push_str(line);
         if endless > ENDLESS_MAX {
             continue;
         }
-        for (delimiter, strips) in announced(line) {
+        for (delimiter, strips) in announced_delimiters(line) {
             let bare = |line: &str| {
                 let line = line.strip_suffix('\n').unwrap_or(line);
                 if strips { line.trim_start_matches('\t').to_owned() } else { line.to_owned() }
             };
             let body: Vec<&str> =
                 lines.clone().take_while(|line| bare(line) != delimiter).collect();
-            // Without its end it is none; where a line only begins with the end, shells
-            // disagree about it.
+            // Without its end it is not a document. If a line only begins with the delimiter,
+            // shells disagree.
             let ends = lines.clone().nth(body.len()).is_some();
             endless += u32::from(!ends);
             if !ends || body.iter().any(|line| bare(line).starts_with(&delimiter)) {
@@ -55,9 +57,8 @@ pub(super) fn cut(script: &str) -> (String, Vec<HereDocument>) {
     (kept, documents)
 }
 
-/// The delimiters of the documents that a line may announce, and whether leading tabs
-/// are taken off.
-fn announced(line: &str) -> Vec<(String, bool)> {
+/// Returns the delimiters that a line may announce, and whether leading tabs are removed.
+fn announced_delimiters(line: &str) -> Vec<(String, bool)> {
     let mut found = Vec::new();
     let mut rest = line;
     while let Some((_, after)) = rest.split_once("<<") {

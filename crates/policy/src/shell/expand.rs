@@ -1,27 +1,27 @@
-//! Pure: what words become before a command sees them.
+//! Pure: expands words as a shell does before it runs a command.
 //!
-//! Quotes are taken off, known values put in and split, braces multiplied. A value that
-//! may be one of several makes a word of each.
+//! It removes quotes, substitutes and splits known values, and multiplies braces. A value with
+//! several possibilities gives a word for each.
 
 use rable::{Node, NodeKind};
 
 use super::ScriptError;
 use super::walk::ShellWalker;
 
-/// Words that braces make of one.
+/// The most words that braces make of one.
 const BRACED_MAX: usize = 64;
-/// Longest value that is remembered, in bytes: one that names itself twice doubles with
-/// each assignment.
+/// The longest value that is kept, in bytes. A value that contains itself twice doubles with each
+/// assignment.
 pub(super) const VALUE_BYTES_MAX: usize = 16 * 1024;
 
-/// A word in the making.
+/// A word under construction.
 struct WordBuilder {
     done: Vec<String>,
-    /// What is being written, once for each choice of braces.
+    /// The current word, once for each choice of braces.
     open: Vec<String>,
-    /// Whether it is a word even if nothing is in it.
+    /// True if it is a word even when it is empty.
     quoted: bool,
-    /// Whether what follows is between double quotes.
+    /// True within double quotes.
     double: bool,
 }
 
@@ -40,7 +40,7 @@ impl WordBuilder {
         self.done.extend(open.into_iter().filter(|word| quoted || !word.is_empty()));
     }
 
-    /// Text of the script itself, with its quotes and backslashes.
+    /// Adds text of the script itself, with its quotes and backslashes.
     fn literal(&mut self, text: &str) {
         let mut rest = text.chars();
         while let Some(c) = rest.next() {
@@ -68,7 +68,7 @@ impl WordBuilder {
         }
     }
 
-    /// A value: split into words unless it is quoted.
+    /// Adds a value. It is split into words unless it is quoted.
     fn value(&mut self, text: &str) {
         if self.double {
             return self.put(text);
@@ -94,7 +94,8 @@ impl WordBuilder {
             return self.literal(content);
         }
         let before = std::mem::take(&mut self.open);
-        let (mut open, double) = (Vec::new(), self.double);
+        let mut open = Vec::new();
+        let double = self.double;
         for choice in choices {
             self.open.clone_from(&before);
             self.literal(choice);
@@ -105,9 +106,11 @@ impl WordBuilder {
     }
 }
 
-/// The choices within braces, at the outermost level.
+/// Returns the choices within braces, at the outermost level.
 fn choices(inside: &str) -> Vec<&str> {
-    let (mut depth, mut start, mut found) = (0_usize, 0, Vec::new());
+    let mut depth = 0_usize;
+    let mut start = 0;
+    let mut found = Vec::new();
     for (at, c) in inside.char_indices() {
         match c {
             '{' => depth += 1,
@@ -124,30 +127,30 @@ fn choices(inside: &str) -> Vec<&str> {
 }
 
 impl ShellWalker {
-    /// The words that a word becomes.
-    pub(super) fn word(&mut self, node: &Node) -> Result<Vec<String>, ScriptError> {
+    /// Expands a word.
+    pub(super) fn expand_word(&mut self, node: &Node) -> Result<Vec<String>, ScriptError> {
         let NodeKind::Word { value, parts, .. } = &node.kind else { return Ok(Vec::new()) };
         let ticked = value.split_once('`').and_then(|(_, rest)| rest.rsplit_once('`'));
         let substitutes =
             parts.iter().any(|part| matches!(part.kind, NodeKind::CommandSubstitution { .. }));
         if let Some((script, _)) = ticked.filter(|(s, _)| substitutes && s.contains("\\`")) {
-            // Backticks within backticks are escaped, and the parser leaves them so.
-            self.nested(&script.replace("\\`", "`"))?;
+            // Backticks within backticks are escaped, and the parser keeps the escapes.
+            self.walk_nested(&script.replace("\\`", "`"))?;
         }
-        let mut words = self.expand(parts, 0)?;
+        let mut words = self.expand_parts(parts, 0)?;
         for choice in 1..self.choices_of(parts) {
-            let more = self.expand(parts, choice)?;
+            let more = self.expand_parts(parts, choice)?;
             words.extend(more);
         }
         Ok(words)
     }
 
-    /// A word where only one can stand.
-    pub(super) fn text(&mut self, node: &Node) -> Result<String, ScriptError> {
-        Ok(self.word(node)?.join(" "))
+    /// Expands a word to a single text.
+    pub(super) fn expand_text(&mut self, node: &Node) -> Result<String, ScriptError> {
+        Ok(self.expand_word(node)?.join(" "))
     }
 
-    /// How many values a variable of the word may have.
+    /// Returns the largest number of values of a variable in the word.
     fn choices_of(&self, parts: &[Node]) -> usize {
         let count = |part: &Node| match &part.kind {
             NodeKind::ParamExpansion { param, .. } => {
@@ -158,15 +161,14 @@ impl ShellWalker {
         parts.iter().map(count).max().unwrap_or(1)
     }
 
-    /// The words that a word's parts become; where a variable may have several values,
-    /// with this one of them.
-    fn expand(&mut self, parts: &[Node], choice: usize) -> Result<Vec<String>, ScriptError> {
+    /// Expands the parts of a word. `choice` selects the value of a variable with several values.
+    fn expand_parts(&mut self, parts: &[Node], choice: usize) -> Result<Vec<String>, ScriptError> {
         let mut making = WordBuilder::new();
         for part in parts {
             match &part.kind {
-                NodeKind::WordLiteral { value } => match unparsed(value) {
+                NodeKind::WordLiteral { value } => match unparsed_substitution(value) {
                     Some(script) => {
-                        let said = self.substituted(script)?;
+                        let said = self.substitute_script(script)?;
                         making.value(&said);
                     }
                     None => making.literal(value),
@@ -182,9 +184,10 @@ impl ShellWalker {
                 }
                 NodeKind::BraceExpansion { content } => making.braces(content),
                 NodeKind::ParamExpansion { param, op, arg } => {
-                    let (op, arg) = (op.as_deref().unwrap_or(""), arg.as_deref().unwrap_or(""));
-                    self.embedded(arg)?;
-                    match self.parameter(param, op, arg, choice)? {
+                    let op = op.as_deref().unwrap_or("");
+                    let arg = arg.as_deref().unwrap_or("");
+                    self.walk_embedded(arg)?;
+                    match self.parameter_value(param, op, arg, choice)? {
                         Some(value) if param.contains('[') => {
                             let double = std::mem::take(&mut making.double);
                             making.value(&value);
@@ -195,16 +198,16 @@ impl ShellWalker {
                     }
                 }
                 NodeKind::ParamIndirect { param, .. } => {
-                    let name = self.parameter(param, "", "", choice)?.unwrap_or_default();
-                    let value = self.parameter(&name, "", "", choice)?;
+                    let name = self.parameter_value(param, "", "", choice)?.unwrap_or_default();
+                    let value = self.parameter_value(&name, "", "", choice)?;
                     making.value(&value.unwrap_or_default());
                 }
                 NodeKind::CommandSubstitution { command, .. } => {
-                    let said = self.said_by(|walk| walk.node(command, None))?;
+                    let said = self.substitution_output(|walk| walk.walk_node(command, None))?;
                     making.value(said.trim_end_matches('\n'));
                 }
                 NodeKind::ProcessSubstitution { command, .. } => {
-                    let file = self.process(|walk| walk.node(command, None))?;
+                    let file = self.process_file(|walk| walk.walk_node(command, None))?;
                     making.put(&file);
                 }
                 NodeKind::ParamLength { .. } | NodeKind::ArithmeticExpansion { .. } => {
@@ -219,8 +222,8 @@ impl ShellWalker {
         Ok(making.done)
     }
 
-    /// The value of a parameter with its operator, where it is known.
-    fn parameter(
+    /// Returns the value of a parameter with its operator, if it is known.
+    fn parameter_value(
         &mut self,
         name: &str,
         op: &str,
@@ -252,7 +255,7 @@ impl ShellWalker {
                 Some(default())
             }
             (":+" | "+", _) => Some(default()),
-            (op, Some(value)) => Some(changed(value, op, arg)),
+            (op, Some(value)) => Some(apply_operator(value, op, arg)),
             (_, None) => None,
         };
         self.spend(value.as_ref().map_or(0, String::len))?;
@@ -260,8 +263,8 @@ impl ShellWalker {
     }
 }
 
-/// A value after what `${name…}` says to do with it, as far as that is plain.
-fn changed(value: String, op: &str, arg: &str) -> String {
+/// Applies the operator of `${name…}` to a value, as far as that is simple.
+fn apply_operator(value: String, op: &str, arg: &str) -> String {
     let stripped = match op {
         "#" | "##" => value.strip_prefix(arg),
         "%" | "%%" => value.strip_suffix(arg),
@@ -274,7 +277,7 @@ fn changed(value: String, op: &str, arg: &str) -> String {
         }
         "/" | "//" => {
             let (old, new) = arg.split_once('/').unwrap_or((arg, ""));
-            // An empty pattern would be found everywhere.
+            // An empty pattern would match everywhere.
             let plain = !old.is_empty() && value.len() + new.len() <= VALUE_BYTES_MAX / 16;
             return if plain { value.replace(old, new) } else { value };
         }
@@ -285,8 +288,8 @@ fn changed(value: String, op: &str, arg: &str) -> String {
     stripped.map(str::to_owned).unwrap_or(value)
 }
 
-/// The script of a substitution that the parser left as it is.
-fn unparsed(text: &str) -> Option<&str> {
+/// Returns the script of a substitution that the parser left unparsed.
+fn unparsed_substitution(text: &str) -> Option<&str> {
     let inside = text.strip_prefix("$(").or(text.strip_prefix("<(")).or(text.strip_prefix(">("))?;
     inside.strip_suffix(')')
 }

@@ -1,8 +1,8 @@
-//! Pure: the files that a `find` picks.
+//! Pure: the files that a `find` command selects.
 
-/// Options that come before the folders.
+/// Options before the folders.
 const LINK_OPTIONS: [&str; 3] = ["-H", "-L", "-P"];
-/// What an expression holds beside its tests: actions and settings, which pick nothing.
+/// Actions and settings of an expression, which select nothing.
 const PICKS_NOTHING: [&str; 24] = [
     "-true",
     "-mindepth",
@@ -31,22 +31,22 @@ const PICKS_NOTHING: [&str; 24] = [
 ];
 /// Actions that run a command up to `;` or `+`.
 const RUNNERS: [&str; 4] = ["-exec", "-execdir", "-ok", "-okdir"];
-/// Stands for files that a test picks.
+/// A placeholder for files that a test selects.
 const PICKED: &str = "{}";
 
-/// What a `find` picks.
+/// The selection of a `find` command.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct FoundFiles {
-    /// The folders themselves, if all in them is picked. Otherwise a path for each name that
-    /// is looked for, or `FOLDER/{}` if there is none.
+    /// The folders themselves, if everything in them is selected. Otherwise a path for each
+    /// searched name, or `FOLDER/{}` if there is none.
     pub(crate) paths: Vec<String>,
-    /// The words of each command that is run, with `{}` as it stands.
+    /// The words of each command that is run, with `{}` unchanged.
     pub(crate) commands: Vec<Vec<String>>,
-    /// Whether all that is picked is deleted.
+    /// True if everything selected is deleted.
     pub(crate) deletes: bool,
 }
 
-/// Reads the arguments of `find`.
+/// Parses the arguments of `find`.
 pub(crate) fn read_find(arguments: &[String]) -> FoundFiles {
     let options = arguments.iter().take_while(|word| LINK_OPTIONS.contains(&word.as_str()));
     let after = arguments.get(options.count()..).unwrap_or(&[]);
@@ -67,7 +67,7 @@ pub(crate) fn read_find(arguments: &[String]) -> FoundFiles {
     FoundFiles { paths, commands, deletes }
 }
 
-/// Takes the commands out of an expression.
+/// Separates the commands from the rest of an expression.
 fn cut_commands(words: &[String]) -> (Vec<&str>, Vec<Vec<String>>) {
     let mut expression = Vec::new();
     let mut commands = Vec::new();
@@ -82,21 +82,21 @@ fn cut_commands(words: &[String]) -> (Vec<&str>, Vec<Vec<String>>) {
     (expression, commands)
 }
 
-/// How much of its folders a `find` picks.
+/// The extent of a selection.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Picks {
-    /// Each file and folder.
+    /// Every file and folder.
     All,
-    /// Each file, and the folders stay.
+    /// Every file, but no folders.
     Files,
-    /// Those that a test is true of.
+    /// Entries that pass a test.
     Some,
 }
 
 /// The tests of an expression.
 struct FindTests<'a> {
     picks: Picks,
-    /// Names and paths that are looked for.
+    /// The searched names and paths.
     names: Vec<&'a str>,
 }
 
@@ -130,13 +130,13 @@ fn read_tests<'a>(expression: &[&'a str]) -> FindTests<'a> {
     tests
 }
 
-/// Returns true if a word is a test, and no value such as the one of `-mtime -1`.
+/// Returns true if a word is a test, and not a value such as the one of `-mtime -1`.
 fn is_test(word: &str) -> bool {
     let name = word.strip_prefix('-').unwrap_or_default();
     name.starts_with(|c: char| c.is_ascii_alphabetic()) && !PICKS_NOTHING.contains(&word)
 }
 
-/// Returns each name in each folder. A pattern of a whole path stays as it is.
+/// Joins each name to each folder. A pattern of a whole path is unchanged.
 fn join(folders: &[&str], names: &[&str]) -> Vec<String> {
     let mut paths = Vec::new();
     for folder in folders {

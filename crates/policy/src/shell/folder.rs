@@ -1,17 +1,17 @@
-//! Pure: the folder that a script is in, and the place that a word names from there.
+//! Pure: the working directory of a script, and the resolution of words to paths.
 //!
-//! Paths are read by their text alone. A word whose beginning only the run will tell, such
-//! as `$unknown/x`, names no place.
+//! Paths are resolved by their text only. A word whose beginning is known only at run time, such
+//! as `$unknown/x`, has no path.
 
-/// The workspace, where each script begins, as the sandbox shows it.
+/// The workspace's path in the sandbox, where each script begins.
 pub(crate) const WORKSPACE: &str = "/root";
 /// The workspace's only name.
 const WORKSPACE_NAME: &str = "root";
-/// Longest path that is followed, in bytes: the kernel's `PATH_MAX` without its NUL.
+/// The longest path that is resolved, in bytes: the kernel's `PATH_MAX` without its NUL.
 const PATH_BYTES_MAX: usize = 4095;
 
-/// Returns the names that lead from the root of the file system to the place of a word,
-/// with `~`, `.` and `..` resolved. `folder` is where the script is.
+/// Resolves a word to the names from the root of the file system, with `~`, `.` and `..`
+/// resolved. `folder` is the working directory.
 pub(crate) fn resolve<'a>(word: &'a str, folder: Option<&'a str>) -> Option<Vec<&'a str>> {
     if word.is_empty() || word.len() > PATH_BYTES_MAX {
         return None;
@@ -35,7 +35,7 @@ pub(crate) fn resolve<'a>(word: &'a str, folder: Option<&'a str>) -> Option<Vec<
     Some(names)
 }
 
-/// Returns the folder that a word with a tilde begins in, and the rest of the word.
+/// Returns the folder that a word with a tilde starts in, and the rest of the word.
 fn tilde<'a>(rest: &'a str, folder: Option<&'a str>) -> Option<(&'a str, &'a str)> {
     let (user, rest) = rest.split_once('/').unwrap_or((rest, ""));
     match user {
@@ -45,15 +45,15 @@ fn tilde<'a>(rest: &'a str, folder: Option<&'a str>) -> Option<(&'a str, &'a str
     }
 }
 
-/// Returns the path of a word's place as text.
+/// Resolves a word to a path as text.
 pub(crate) fn resolve_path(word: &str, folder: Option<&str>) -> Option<String> {
     let names = resolve(word, folder)?;
     let path = format!("/{}", names.join("/"));
     (path.len() <= PATH_BYTES_MAX).then_some(path)
 }
 
-/// Returns true if names from the root lead to all of the workspace: itself, a folder
-/// around it, or each entry in it.
+/// Returns true if names from the root lead to the whole workspace: itself, a folder around it,
+/// or every entry in it.
 pub(crate) fn is_whole(names: &[&str]) -> bool {
     match names.split_first() {
         None => true,
@@ -63,7 +63,7 @@ pub(crate) fn is_whole(names: &[&str]) -> bool {
     }
 }
 
-/// Returns true if a name stands for each entry of a folder, or for each hidden one.
+/// Returns true if a pattern matches every entry of a folder, or every hidden one.
 fn is_any(name: &str) -> bool {
     let visible = name.strip_prefix('.').unwrap_or(name);
     let mut rest = visible;
@@ -75,7 +75,7 @@ fn is_any(name: &str) -> bool {
                 rest.get(1..).unwrap_or("")
             }
             '?' => rest.get(1..).unwrap_or(""),
-            // A set of all but some, as in `.[!.]*`.
+            // An inverted set, as in `.[!.]*`.
             '[' if rest.starts_with("[!") || rest.starts_with("[^") => {
                 rest.split_once(']').map_or("", |(_, after)| after)
             }
@@ -85,10 +85,10 @@ fn is_any(name: &str) -> bool {
     stars > 0
 }
 
-/// Returns true if a pattern of a shell matches a name. Any character will do for a set in
-/// brackets, so it may match too much.
+/// Returns true if a shell pattern matches a name. A set in brackets matches any character, so it
+/// may match too much.
 pub(crate) fn matches_glob(pattern: &str, name: &str) -> bool {
-    // Many stars cost exponentially many steps; so many match anything anyway.
+    // Many stars cost exponentially many steps, and match nearly anything anyway.
     const STARS_MAX: usize = 4;
     let stars = pattern.bytes().filter(|b| *b == b'*').count();
     let hidden = name.starts_with('.');
@@ -103,7 +103,7 @@ pub(crate) fn may_begin(pattern: &str, beginning: &str) -> bool {
     stars > STARS_MAX || matches_from(pattern.as_bytes(), beginning.as_bytes(), true)
 }
 
-/// Matches byte by byte. `open` says whether more may follow the name.
+/// Matches byte by byte. If `open` is true, the name may continue.
 fn matches_from(pattern: &[u8], name: &[u8], open: bool) -> bool {
     match (pattern, name) {
         ([], []) => true,

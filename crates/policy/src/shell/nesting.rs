@@ -1,44 +1,46 @@
-//! Pure: how much of a script may be open at once, bounded before it is parsed.
+//! Pure: bounds the nesting of a script before it is parsed.
 //!
-//! The parser recurses, and a stack that overflows ends the process; and it reads the
-//! inside of a substitution anew for each level around it. So what may open a level is
-//! counted here without knowing the grammar: a bracket counts until its partner comes
-//! with nothing doubtful between them, so that whatever quoting the parser sees, it
-//! closes there too; one that is doubtful, and each keyword, counts to the end of the
-//! script. The count may only be too high.
+//! The parser recurses, and a stack overflow ends the process. It also reads the inside of a
+//! substitution again for each level around it. So everything that may open a level is counted
+//! here without knowledge of the grammar. A bracket counts until its partner, if nothing
+//! ambiguous is between them: then the parser also closes it there, whatever quoting it sees. An
+//! ambiguous bracket, and each keyword, counts to the end of the script. The count may only be
+//! too high.
 
 use super::ScriptError;
 
-/// Levels of any kind. Each takes up to 6 KB of stack in a build without optimisation, and a
+/// The most levels of any kind. Each takes up to 6 KB of stack in an unoptimised build, and a
 /// thread has 2 MB.
 const LEVELS_MAX: usize = 64;
-/// Substitutions that are open at once.
+/// The most substitutions that are open at once.
 const SUBSTITUTIONS_MAX: usize = 24;
-/// Substitutions that are open at once, squared, times bytes: about 50 ms of an optimised
-/// build.
+/// The most work: the number of open substitutions, squared, times the length in bytes. The limit
+/// is about 50 ms of an optimised build.
 const WORK_MAX: usize = 2_000_000;
-/// Backticks without a certain partner: each makes the parser try about half as often again.
+/// The most backticks without a certain partner. Each makes the parser try about half as often
+/// again.
 const TICKS_MAX: usize = 16;
 
-/// Braces squared, times bytes: for each the parser looks for its end, in the words so far.
-/// About 40 ms of an optimised build.
+/// The limit of braces squared times bytes: for each brace the parser searches its end. It is
+/// about 40 ms of an optimised build.
 const BRACES_MAX: usize = 1_000_000_000;
-/// Ends of commands. A list is as deep in the tree as it is long, which costs about 130
-/// bytes of stack each when the tree is dropped.
+/// The most command ends. A list is as deep in the tree as it is long. Dropping the tree costs
+/// about 130 bytes of stack for each.
 const ENDS_MAX: usize = 2048;
 
-/// Words after which the parser goes a level deeper.
+/// Keywords after which the parser goes a level deeper.
 const KEYWORDS: [&str; 11] =
     ["if", "elif", "while", "until", "for", "select", "case", "time", "coproc", "function", "else"];
 /// Words after which another command begins.
 const BEFORE_COMMAND: [&str; 9] =
     ["if", "then", "elif", "else", "do", "while", "until", "time", "!"];
 
-/// Refuses a script of which too much may be open at once. Gives how many commands it
-/// may end.
+/// Refuses a script with too much nesting. Returns the largest number of commands that it may
+/// end.
 pub(super) fn check(script: &str) -> Result<usize, ScriptError> {
     let mut open = OpenDelimiters::default();
-    let (mut ends, mut last) = (0, ' ');
+    let mut ends = 0;
+    let mut last = ' ';
     let work = |many: usize| many.saturating_pow(2).saturating_mul(script.len());
     if work(script.bytes().filter(|byte| *byte == b'{').count()) > BRACES_MAX {
         return Err(ScriptError::Nested);
@@ -49,7 +51,7 @@ pub(super) fn check(script: &str) -> Result<usize, ScriptError> {
             '\\' => {
                 let escaped = chars.next().map_or(' ', |(_, c)| c);
                 if "'\"`(){}\\\n".contains(escaped) {
-                    open.doubt();
+                    open.mark_ambiguous();
                 }
             }
             '\'' | '"' | '`' => open.quote(c),
@@ -59,7 +61,7 @@ pub(super) fn check(script: &str) -> Result<usize, ScriptError> {
             '{' if chars.peek().is_none_or(|(_, c)| c.is_whitespace()) => open.kept += 1,
             ')' => open.pop("($"),
             '}' => open.pop("{"),
-            '#' if last.is_whitespace() => open.doubt(),
+            '#' if last.is_whitespace() => open.mark_ambiguous(),
             '!' if last.is_whitespace() && chars.peek().is_none_or(|(_, c)| c.is_whitespace()) => {
                 open.kept += 1;
             }
@@ -71,7 +73,7 @@ pub(super) fn check(script: &str) -> Result<usize, ScriptError> {
                     open.kept += 1 + usize::from(matches!(word, "function" | "coproc"));
                 }
                 if word == "case" {
-                    open.doubt();
+                    open.mark_ambiguous();
                 }
             }
             _ => {}
@@ -91,7 +93,7 @@ fn is_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || "_-./".contains(c)
 }
 
-/// Whether a keyword may stand after this text.
+/// Returns true if a keyword may follow this text.
 fn begins_command(before: &str) -> bool {
     let before = before.trim_end_matches([' ', '\t']);
     let word = before.rsplit(|c| !is_name(c) && c != '!').next().unwrap_or("");
@@ -100,23 +102,23 @@ fn begins_command(before: &str) -> bool {
         || BEFORE_COMMAND.contains(&word)
 }
 
-/// What may be open.
+/// The delimiters that may be open.
 #[derive(Default)]
 struct OpenDelimiters {
     /// Brackets and quotes whose partner may still come.
     stack: Vec<char>,
-    /// Those of them, from the bottom, whose partner nobody would recognise.
+    /// The number of entries, from the bottom, whose partner cannot be recognised.
     doubted: usize,
-    /// Levels without a bracket.
+    /// The levels without a bracket.
     kept: usize,
-    /// How much of the stack is a substitution.
+    /// The number of substitutions in the stack.
     substitutions: usize,
-    /// Backticks whose partner was in doubt.
+    /// The backticks without a certain partner.
     ticks: usize,
 }
 
 impl OpenDelimiters {
-    fn certain(&self) -> &[char] {
+    fn unambiguous(&self) -> &[char] {
         self.stack.get(self.doubted..).unwrap_or(&[])
     }
 
@@ -126,25 +128,25 @@ impl OpenDelimiters {
     }
 
     fn pop(&mut self, partners: &str) {
-        if self.certain().last().is_some_and(|c| partners.contains(*c)) {
+        if self.unambiguous().last().is_some_and(|c| partners.contains(*c)) {
             let popped = self.stack.pop();
             self.substitutions -= usize::from(matches!(popped, Some('$' | '`')));
         }
     }
 
     fn quote(&mut self, c: char) {
-        if self.certain().last() == Some(&c) {
+        if self.unambiguous().last() == Some(&c) {
             return self.pop(c.encode_utf8(&mut [0; 4]));
         }
-        if self.certain().contains(&c) {
-            self.doubt();
+        if self.unambiguous().contains(&c) {
+            self.mark_ambiguous();
         }
         self.push(c);
     }
 
-    /// From here on nobody knows whether what is open is quoted. Quotes are forgotten:
-    /// they are no levels.
-    fn doubt(&mut self) {
+    /// Marks everything open as ambiguous, since it may or may not be quoted from here on. Quotes
+    /// are dropped: they are not levels.
+    fn mark_ambiguous(&mut self) {
         self.ticks += self.stack.iter().filter(|c| **c == '`').count();
         self.stack.retain(|c| !"'\"`".contains(*c));
         self.doubted = self.stack.len();
@@ -210,7 +212,7 @@ mod tests {
     }
 
     proptest! {
-        // A stack that overflows would end the test's process.
+        // A stack overflow would end the test's process.
         #[test]
         fn what_passes_is_parsed_on_a_small_stack(script in "(\\$\\(|\\(|\\)|\\{ |; \\}|`|\"|'|if |; then |; fi|while |; do |; done|case x in |x\\) |;; |esac|\\$\\{x:-|\\}|a|f\\(\\) |\\\\|\n|# |<\\(|! |&&|\\||<<E\n|\\$'|\\[\\[ |a;a;a;a;){0,400}") {
             if check(&script).is_ok() {

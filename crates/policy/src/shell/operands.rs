@@ -1,28 +1,28 @@
-//! Pure: which arguments of a program name files, and which hold a program or a pattern.
+//! Pure: classifies the arguments of a program as files, programs or patterns.
 //!
-//! `sed 's/a/b/' x` names one file and `grep -f a b` names two. A program that is not in
-//! the table may take each of its arguments for a file.
+//! `sed 's/a/b/' x` names one file and `grep -f a b` names two. For a program that is not in the
+//! table, each argument may be a file.
 
 use super::ShellCommand;
 
-/// How a program reads its arguments.
+/// The argument syntax of a program.
 struct Syntax {
     names: &'static [&'static str],
-    /// Whether the first operand is a program or pattern, unless an option gives one.
+    /// True if the first operand is a program or pattern, unless an option gives one.
     code_first: bool,
     /// Options whose value is a program or pattern.
     code: &'static [&'static str],
-    /// Options whose value is a file that holds one.
+    /// Options whose value is a file that contains one.
     code_files: &'static [&'static str],
-    /// Options whose value picks files.
+    /// Options whose value selects files.
     selections: &'static [&'static str],
     /// Options with another value.
     values: &'static [&'static str],
-    /// Letters of options whose value, if there is one, is in the same word.
+    /// Letters of options whose optional value is in the same word.
     attached: &'static str,
 }
 
-/// A program without options that take a value.
+/// The syntax of a program without options that take a value.
 const PLAIN: Syntax = Syntax {
     names: &[],
     code_first: true,
@@ -103,29 +103,29 @@ const SYNTAXES: [Syntax; 5] = [
     },
 ];
 
-/// What the arguments of a command are.
+/// The classified arguments of a command.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Operands<'a> {
     /// Programs and patterns.
     pub(crate) code: Vec<&'a str>,
-    /// Words that may name files, values of options among them.
+    /// Words that may name files, including values of options.
     pub(crate) files: Vec<&'a str>,
-    /// Whether files are changed where they are.
+    /// True if files are changed in place.
     pub(crate) edits: bool,
 }
 
-/// Reads the arguments of a command.
+/// Classifies the arguments of a command.
 pub(crate) fn read_operands(command: &ShellCommand) -> Operands<'_> {
     let program = command.program();
-    let arguments = keep_included(command.arguments());
+    let arguments = without_excludes(command.arguments());
     match SYNTAXES.iter().find(|syntax| syntax.names.contains(&program)) {
-        Some(syntax) => read_by(syntax, &arguments),
+        Some(syntax) => classify(syntax, &arguments),
         None => Operands { files: arguments, ..Operands::default() },
     }
 }
 
-/// Returns the arguments without those that say which files are left out.
-fn keep_included(arguments: &[String]) -> Vec<&str> {
+/// Returns the arguments without those that exclude files.
+fn without_excludes(arguments: &[String]) -> Vec<&str> {
     let mut kept = Vec::new();
     let mut words = arguments.iter().map(String::as_str);
     while let Some(word) = words.next() {
@@ -172,7 +172,7 @@ impl Syntax {
     }
 }
 
-fn read_by<'a>(syntax: &Syntax, arguments: &[&'a str]) -> Operands<'a> {
+fn classify<'a>(syntax: &Syntax, arguments: &[&'a str]) -> Operands<'a> {
     let mut read = Operands::default();
     let mut operands: Vec<&'a str> = Vec::new();
     let mut words = arguments.iter().copied().peekable();
@@ -196,13 +196,13 @@ fn read_by<'a>(syntax: &Syntax, arguments: &[&'a str]) -> Operands<'a> {
             (Role::Code, Some(code)) => read.code.push(code),
             (Role::Value, Some("inplace")) => read.edits = true,
             (Role::CodeFile | Role::Unknown, Some(file)) => read.files.push(file),
-            // A pattern with `!` says which files are left out.
+            // A pattern with `!` excludes files.
             (Role::Selection, Some(pattern)) if !pattern.starts_with('!') => {
                 read.files.push(pattern);
             }
             _ => {}
         }
-        // Some take the suffix of `-i` from the next word, and an empty one stands for none.
+        // Some versions take the suffix of `-i` from the next word. An empty suffix means none.
         if word == "-i" && option.edits && words.peek() == Some(&"") {
             words.next();
         }
@@ -217,13 +217,13 @@ fn read_by<'a>(syntax: &Syntax, arguments: &[&'a str]) -> Operands<'a> {
 /// The last option of a word.
 struct ProgramOption<'a> {
     role: Role,
-    /// The value that is in the same word.
+    /// The value in the same word.
     value: Option<&'a str>,
-    /// Whether it has files changed where they are.
+    /// True if it changes files in place.
     edits: bool,
 }
 
-/// Reads a word as options. Returns `None` if it is an operand.
+/// Parses a word as options. Returns `None` if it is an operand.
 fn read_option<'a>(syntax: &Syntax, word: &'a str) -> Option<ProgramOption<'a>> {
     if word.starts_with("--") {
         let (name, value) = word.split_once('=').map_or((word, None), |(n, v)| (n, Some(v)));
@@ -248,7 +248,8 @@ fn read_option<'a>(syntax: &Syntax, word: &'a str) -> Option<ProgramOption<'a>> 
 mod tests {
     use super::*;
 
-    /// The code, the files and whether these are changed, for words apart by one blank each.
+    /// Returns the code, the files and whether these are changed, for words separated by one
+    /// blank.
     fn read(words: &str) -> (String, String, bool) {
         let words = words.split(' ').map(str::to_owned).collect();
         let command = ShellCommand { words, ..ShellCommand::default() };

@@ -1,13 +1,13 @@
-//! Pure: simple commands, and what they run in turn.
+//! Pure: simple commands, and the commands that they run.
 
 use rable::Node;
 
 use super::folder::{self, WORKSPACE};
 use super::walk::ShellWalker;
-use super::{ScriptError, ShellCommand, base, find, say};
+use super::{ScriptError, ShellCommand, base_name, find, say};
 
-/// Programs that run the rest of their words, with the letters of their options that take
-/// the next word, and how many words come before the program.
+/// Programs that run the rest of their words, with the letters of their options that take the
+/// next word, and the number of words before the program.
 const WRAPPERS: [(&str, &str, usize); 24] = [
     ("sudo", "ugpChrtTD", 0),
     ("doas", "uC", 0),
@@ -34,22 +34,22 @@ const WRAPPERS: [(&str, &str, usize); 24] = [
     ("setpriv", "", 0),
     ("strace", "eopsEPu", 0),
 ];
-/// Wrappers and assignments before a program.
+/// The most wrappers and assignments before a program.
 const WRAPPERS_MAX: u32 = 32;
 /// Programs that run a script.
 const SHELLS: [&str; 8] = ["sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "rbash"];
-/// Programs that run what comes after `-c` in a shell.
+/// Programs that run the argument of `-c` in a shell.
 const SHELL_USERS: [&str; 4] = ["su", "script", "watch", "runuser"];
-/// Programs that go into another folder.
+/// Programs that change the working directory.
 const FOLDER_CHANGERS: [&str; 3] = ["cd", "pushd", "popd"];
-/// Folders that a script can go back to.
+/// The most earlier folders that are remembered.
 const FORMER_MAX: usize = 16;
 /// Words that set variables.
 const DECLARERS: [&str; 5] = ["export", "declare", "local", "readonly", "typeset"];
 
 impl ShellWalker {
-    /// Goes through one simple command and whatever it runs.
-    pub(super) fn simple(
+    /// Walks one simple command and the commands that it runs.
+    pub(super) fn walk_simple_command(
         &mut self,
         assignments: &[Node],
         words: &[Node],
@@ -57,12 +57,12 @@ impl ShellWalker {
         input: Option<&str>,
     ) -> Result<Option<String>, ScriptError> {
         for node in assignments {
-            let text = self.text(node)?;
+            let text = self.expand_text(node)?;
             self.declare(&text);
         }
         let mut command = ShellCommand::default();
         for word in words {
-            let more = self.word(word)?;
+            let more = self.expand_word(word)?;
             command.words.extend(more);
         }
         self.redirect(redirects, &mut command)?;
@@ -70,34 +70,34 @@ impl ShellWalker {
         if command.inputs.is_empty() {
             command.inputs.extend(input.clone());
         }
-        self.run(command, input.as_deref())
+        self.run_command(command, input.as_deref())
     }
 
-    /// Goes through a command whose words are known. Gives what it prints.
-    fn run(
+    /// Walks a command with known words. Returns its output, if it is known.
+    fn run_command(
         &mut self,
         mut command: ShellCommand,
         input: Option<&str>,
     ) -> Result<Option<String>, ScriptError> {
-        self.unwrap(&mut command.words, input)?;
+        self.strip_wrappers(&mut command.words, input)?;
         if command.words.is_empty() && command.reads.is_empty() && command.writes.is_empty() {
             return Ok(Some(String::new()));
         }
-        let said = self.effects(&command, input)?;
+        let said = self.apply_effects(&command, input)?;
         let said = said.or_else(|| self.print_path(&command));
         let said = said.or_else(|| say::output(&command, input));
         if let Some(said) = &said {
             self.spend(said.len())?;
             for file in command.writes.iter().chain(tee_files(&command)) {
-                self.files.entry(plain(file).to_owned()).or_default().push_str(said);
+                self.files.entry(without_dot_slash(file).to_owned()).or_default().push_str(said);
             }
         }
         let said = if command.writes.is_empty() { said } else { Some(String::new()) };
-        self.see(command)?;
+        self.record(command)?;
         Ok(said)
     }
 
-    /// Sets a variable, where a word does that.
+    /// Sets a variable if the word is an assignment.
     fn declare(&mut self, word: &str) -> bool {
         let Some((name, value)) = word.split_once('=') else { return false };
         let (name, adds) = name.strip_suffix('+').map_or((name, false), |name| (name, true));
@@ -114,10 +114,15 @@ impl ShellWalker {
         is_name
     }
 
-    /// Takes away what only says how a command runs, so that the program is first.
-    fn unwrap(&mut self, words: &mut Vec<String>, input: Option<&str>) -> Result<(), ScriptError> {
-        // An alias may name itself, and is then not followed again.
-        let (mut aliased, mut taken) = (false, 0);
+    /// Removes wrappers and assignments, so that the program is first.
+    fn strip_wrappers(
+        &mut self,
+        words: &mut Vec<String>,
+        input: Option<&str>,
+    ) -> Result<(), ScriptError> {
+        // An alias may contain itself and is then not followed again.
+        let mut aliased = false;
+        let mut taken = 0;
         while let Some(first) = words.first().cloned() {
             taken += 1;
             if taken > WRAPPERS_MAX {
@@ -134,14 +139,14 @@ impl ShellWalker {
                 self.spend(words.iter().map(String::len).sum())?;
                 continue;
             }
-            let name = base(&first);
+            let name = base_name(&first);
             let Some((_, valued, before)) = WRAPPERS.iter().find(|(n, ..)| *n == name) else {
                 return Ok(());
             };
-            let options = options(words, valued);
+            let options = option_count(words, valued);
             let asks =
                 name == "command" && words.iter().take(options).any(|w| w.contains(['v', 'V']));
-            // `env` alone prints what is in it, and `command -v` only looks.
+            // `env` alone prints the environment, and `command -v` only looks.
             if asks || words.len() == options {
                 return Ok(());
             }
@@ -160,9 +165,9 @@ impl ShellWalker {
         Ok(())
     }
 
-    /// What a command does to what is known, and the scripts that it runs. Gives what
-    /// these print.
-    fn effects(
+    /// Applies a command's effects to the known state, and walks the scripts that it runs.
+    /// Returns their output.
+    fn apply_effects(
         &mut self,
         command: &ShellCommand,
         input: Option<&str>,
@@ -170,13 +175,15 @@ impl ShellWalker {
         let arguments = command.arguments();
         let name = command.words.first().map_or("", String::as_str);
         match command.program() {
-            "eval" => return self.deeper(|walk| walk.script(&arguments.join(" "), input)),
+            "eval" => {
+                return self.nested_level(|walk| walk.walk_script(&arguments.join(" "), input));
+            }
             "trap" => {
                 let script = arguments.first().filter(|word| !word.starts_with('-'));
-                return script.map_or(Ok(None), |script| self.nested(script));
+                return script.map_or(Ok(None), |script| self.walk_nested(script));
             }
-            "." | "source" => return self.file(arguments, input),
-            "find" => return self.find(arguments),
+            "." | "source" => return self.walk_file(arguments, input),
+            "find" => return self.walk_find(arguments),
             program if FOLDER_CHANGERS.contains(&program) => {
                 self.change_folder(program, arguments);
             }
@@ -209,30 +216,25 @@ impl ShellWalker {
                 }
             }
             program if SHELLS.contains(&program) => {
-                return self.apart(|walk| walk.shell(arguments, input));
+                return self.in_subprocess(|walk| walk.walk_shell(arguments, input));
             }
             program if SHELL_USERS.contains(&program) => {
-                let flag = arguments.iter().position(|w| w == "-c" || w == "--command");
-                let script = match flag {
-                    Some(at) => arguments.get(at + 1).cloned(),
-                    None if program == "watch" => Some(
-                        arguments.get(options(&command.words, "n") - 1..).unwrap_or(&[]).join(" "),
-                    ),
-                    None => None,
-                };
-                return script.map_or(Ok(None), |script| self.nested(&script));
+                let script = started_script(command, program);
+                return script.map_or(Ok(None), |script| self.walk_nested(&script));
             }
-            _ if self.functions.contains_key(name) => return self.call(name, arguments, input),
-            _ if self.files.contains_key(plain(name)) => {
-                return self.file(&command.words, input);
+            _ if self.functions.contains_key(name) => {
+                return self.call_function(name, arguments, input);
+            }
+            _ if self.files.contains_key(without_dot_slash(name)) => {
+                return self.walk_file(&command.words, input);
             }
             _ => {}
         }
         Ok(None)
     }
 
-    /// Runs the script that a shell is given: after `-c`, in a file, or as its input.
-    fn shell(
+    /// Walks the script of a shell: after `-c`, in a file, or as its input.
+    fn walk_shell(
         &mut self,
         arguments: &[String],
         input: Option<&str>,
@@ -243,53 +245,55 @@ impl ShellWalker {
         let Some(flag) = arguments.iter().position(takes_script) else {
             let files: Vec<String> = arguments.iter().skip_while(is_flag).cloned().collect();
             if files.is_empty() || arguments.iter().any(|word| word == "-s") {
-                return input.map_or(Ok(None), |script| self.nested(script));
+                return input.map_or(Ok(None), |script| self.walk_nested(script));
             }
-            return self.file(&files, input);
+            return self.walk_file(&files, input);
         };
         let rest: Vec<String> =
             arguments.iter().skip(flag + 1).skip_while(is_flag).cloned().collect();
         let Some((script, values)) = rest.split_first() else { return Ok(None) };
         let outer =
             std::mem::replace(&mut self.arguments, values.iter().skip(1).cloned().collect());
-        let said = self.deeper(|walk| walk.script(script, input));
+        let said = self.nested_level(|walk| walk.walk_script(script, input));
         self.arguments = outer;
         said
     }
 
-    /// Runs a file that the script itself wrote.
-    fn file(
+    /// Walks a file that the script itself wrote.
+    fn walk_file(
         &mut self,
         words: &[String],
         input: Option<&str>,
     ) -> Result<Option<String>, ScriptError> {
         let Some((file, values)) = words.split_first() else { return Ok(None) };
-        let Some(script) = self.files.get(plain(file)).cloned() else { return Ok(None) };
+        let Some(script) = self.files.get(without_dot_slash(file)).cloned() else {
+            return Ok(None);
+        };
         let outer = std::mem::replace(&mut self.arguments, values.to_vec());
-        let said = self.deeper(|walk| walk.script(&script, input));
+        let said = self.nested_level(|walk| walk.walk_script(&script, input));
         self.arguments = outer;
         said
     }
 
-    /// Calls a function.
-    fn call(
+    /// Walks a function call.
+    fn call_function(
         &mut self,
         name: &str,
         arguments: &[String],
         input: Option<&str>,
     ) -> Result<Option<String>, ScriptError> {
-        // While it runs it has no name: one that calls itself is gone through once.
+        // The function has no name while it runs, so a recursive function is walked once.
         let Some(body) = self.functions.remove(name) else { return Ok(None) };
         let outer = std::mem::replace(&mut self.arguments, arguments.to_vec());
-        let said = self.deeper(|walk| walk.node(&body, input));
+        let said = self.nested_level(|walk| walk.walk_node(&body, input));
         self.arguments = outer;
         self.functions.insert(name.to_owned(), body);
         said
     }
 
-    /// Goes through the commands that `find` runs, with the files that it picks in the place
-    /// of `{}`. Returns the files, which are what it prints if nothing else is asked for.
-    fn find(&mut self, arguments: &[String]) -> Result<Option<String>, ScriptError> {
+    /// Walks the commands that `find` runs, with the selected files in place of `{}`. Returns the
+    /// files, which are its output if it has no other action.
+    fn walk_find(&mut self, arguments: &[String]) -> Result<Option<String>, ScriptError> {
         let found = find::read_find(arguments);
         for command in &found.commands {
             let mut words = Vec::new();
@@ -301,13 +305,13 @@ impl ShellWalker {
             }
             self.spend(words.iter().map(String::len).sum())?;
             let command = ShellCommand { words, ..ShellCommand::default() };
-            self.deeper(|walk| walk.apart(|walk| walk.run(command, None)))?;
+            self.nested_level(|walk| walk.in_subprocess(|walk| walk.run_command(command, None)))?;
         }
         let prints = found.commands.is_empty() && !arguments.iter().any(|a| a.contains("printf"));
         Ok(prints.then(|| found.paths.iter().map(|path| format!("{path}\n")).collect()))
     }
 
-    /// Goes into another folder.
+    /// Changes the working directory.
     fn change_folder(&mut self, program: &str, arguments: &[String]) {
         let target = arguments.iter().find(|word| !word.starts_with('-') || *word == "-");
         let last = self.former.last().cloned().flatten();
@@ -326,7 +330,7 @@ impl ShellWalker {
         }
     }
 
-    /// Returns the path that a command prints which only reads it.
+    /// Returns the output of a command that only prints a path.
     fn print_path(&self, command: &ShellCommand) -> Option<String> {
         let arguments = command.arguments();
         let folder = self.folder.as_deref();
@@ -343,7 +347,21 @@ impl ShellWalker {
     }
 }
 
-/// Returns what `basename` or `dirname` prints of a path.
+/// Returns the script in the arguments of a program that starts a shell, such as `su` or `watch`.
+fn started_script(command: &ShellCommand, program: &str) -> Option<String> {
+    let arguments = command.arguments();
+    let flag = arguments.iter().position(|word| word == "-c" || word == "--command");
+    match flag {
+        Some(at) => arguments.get(at + 1).cloned(),
+        None if program == "watch" => {
+            let script = arguments.get(option_count(&command.words, "n") - 1..);
+            Some(script.unwrap_or(&[]).join(" "))
+        }
+        None => None,
+    }
+}
+
+/// Returns the output of `basename` or `dirname`.
 fn name_part(program: &str, arguments: &[String]) -> Option<String> {
     let path = arguments.iter().find(|word| !word.starts_with('-'))?.trim_end_matches('/');
     let (folder, name) = path.rsplit_once('/').unwrap_or((".", path));
@@ -351,8 +369,8 @@ fn name_part(program: &str, arguments: &[String]) -> Option<String> {
     Some(format!("{}\n", if program == "basename" { name } else { folder }))
 }
 
-/// How many of the first words are a wrapper and its options.
-fn options(words: &[String], valued: &str) -> usize {
+/// Returns the number of words that are the wrapper and its options.
+fn option_count(words: &[String], valued: &str) -> usize {
     let mut at = 1;
     while let Some(word) = words.get(at).filter(|word| word.starts_with('-') && word.len() > 1) {
         at += 1;
@@ -365,13 +383,13 @@ fn options(words: &[String], valued: &str) -> usize {
     at.min(words.len())
 }
 
-/// The files that `tee` writes.
+/// Returns the files that `tee` writes.
 fn tee_files(command: &ShellCommand) -> impl Iterator<Item = &String> {
     let is_tee = command.program() == "tee";
     command.arguments().iter().filter(move |word| is_tee && !word.starts_with('-'))
 }
 
-/// A path without what leads to the folder where the script is.
-fn plain(path: &str) -> &str {
+/// Returns a path without a leading `./`.
+fn without_dot_slash(path: &str) -> &str {
     path.strip_prefix("./").unwrap_or(path)
 }

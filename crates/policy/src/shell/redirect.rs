@@ -1,4 +1,4 @@
-//! Pure: where commands read from and write to.
+//! Pure: redirections of commands.
 
 use rable::{Node, NodeKind};
 
@@ -7,9 +7,9 @@ use super::walk::ShellWalker;
 use super::{ScriptError, ShellCommand};
 
 impl ShellWalker {
-    /// The input after redirections around several commands, which are seen as a command
-    /// of their own.
-    pub(super) fn redirected(
+    /// Returns the input after redirections around several commands. The redirections are
+    /// recorded as a separate command.
+    pub(super) fn apply_redirects(
         &mut self,
         redirects: &[Node],
         input: Option<&str>,
@@ -18,12 +18,12 @@ impl ShellWalker {
         self.redirect(redirects, &mut command)?;
         let input = command.inputs.last().cloned().or(input.map(str::to_owned));
         if command != ShellCommand::default() {
-            self.see(command)?;
+            self.record(command)?;
         }
         Ok(input)
     }
 
-    /// Puts redirections into a command.
+    /// Adds redirections to a command.
     pub(super) fn redirect(
         &mut self,
         redirects: &[Node],
@@ -32,7 +32,7 @@ impl ShellWalker {
         for redirect in redirects {
             match &redirect.kind {
                 NodeKind::Redirect { op, target, .. } => {
-                    let target = self.text(target)?;
+                    let target = self.expand_text(target)?;
                     match op.as_str() {
                         "<<<" => command.inputs.push(target + "\n"),
                         "<" => {
@@ -48,11 +48,11 @@ impl ShellWalker {
                     }
                 }
                 NodeKind::HereDoc { content, quoted, .. } => {
-                    let text = self.document(content)?;
+                    let text = self.document_text(content)?;
                     if !quoted {
-                        self.embedded(&text)?;
+                        self.walk_embedded(&text)?;
                     }
-                    let text = if *quoted { text } else { self.filled(&text)? };
+                    let text = if *quoted { text } else { self.substitute_variables(&text)? };
                     command.inputs.push(text);
                 }
                 _ => {}
@@ -61,8 +61,8 @@ impl ShellWalker {
         Ok(())
     }
 
-    /// The text of a here document by the line that stands for it.
-    fn document(&mut self, line: &str) -> Result<String, ScriptError> {
+    /// Returns the text of the here document that a line stands for.
+    fn document_text(&mut self, line: &str) -> Result<String, ScriptError> {
         let marks = |(number, _): &(usize, &mut HereDocument)| documents::mark(*number) == line;
         match self.documents.iter_mut().enumerate().find(marks) {
             Some((_, document)) => {
@@ -71,13 +71,13 @@ impl ShellWalker {
                 self.spend(text.len())?;
                 Ok(text)
             }
-            // One that was not taken out, since it does not end.
+            // A document that was not taken out, since it is unterminated.
             None => Ok(line.to_owned()),
         }
     }
 
-    /// A text with the plain variables in it put in.
-    fn filled(&mut self, text: &str) -> Result<String, ScriptError> {
+    /// Returns a text with its plain variables substituted.
+    fn substitute_variables(&mut self, text: &str) -> Result<String, ScriptError> {
         let mut pieces = text.split('$');
         let mut filled = pieces.next().unwrap_or("").to_owned();
         for piece in pieces {

@@ -1,7 +1,7 @@
-//! Pure: what programs print whose output is known before they run.
+//! Pure: the output of programs that is known before they run.
 //!
-//! Commands are hidden in what `echo`, `printf` or a decoder prints. Only what is certain
-//! is told; whoever is not sure returns nothing.
+//! Commands can be hidden in the output of `echo`, `printf` or a decoder. Only certain output is
+//! returned. Otherwise the result is `None`.
 
 use base64::Engine as _;
 use base64::alphabet;
@@ -17,12 +17,12 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
         .with_decode_allow_trailing_bits(true),
 );
 
-/// Longest text that `printf` is followed to, in bytes: it repeats its format.
+/// The longest `printf` output that is computed, in bytes, since it repeats its format.
 const FORMATTED_BYTES_MAX: usize = 64 * 1024;
-/// Most characters of a set of `tr`.
+/// The most characters of a `tr` set.
 const CLASS_CHARS_MAX: usize = 256;
 
-/// What a command prints, where that is known. `input` is what it reads.
+/// Returns the output of a command, if it is known. `input` is its standard input.
 pub(super) fn output(command: &ShellCommand, input: Option<&str>) -> Option<String> {
     let arguments = command.arguments();
     let has = |flags: &[&str]| arguments.iter().any(|a| flags.contains(&a.as_str()));
@@ -43,26 +43,26 @@ pub(super) fn output(command: &ShellCommand, input: Option<&str>) -> Option<Stri
         }
         "printf" => {
             let (format, values) = arguments.split_first()?;
-            formatted(format, values)
+            printf_output(format, values)
         }
         "cat" | "tee" if arguments.iter().all(|word| command.program() == "tee" || word == "-") => {
             input.map(str::to_owned)
         }
-        "base64" if has(&["-d", "-D", "--decode", "-di"]) => decoded(input?),
-        "openssl" if has(&["-d"]) && has(&["base64", "-base64", "-a"]) => decoded(input?),
+        "base64" if has(&["-d", "-D", "--decode", "-di"]) => base64_decoded(input?),
+        "openssl" if has(&["-d"]) && has(&["base64", "-base64", "-a"]) => base64_decoded(input?),
         "xxd" if has(&["-r", "-rp", "-pr"]) => {
             let digits: String = input?.split_whitespace().collect();
             String::from_utf8(hex::decode(digits).ok()?).ok()
         }
-        "ls" => listed(arguments),
+        "ls" => ls_output(arguments),
         "rev" => Some(input?.lines().map(|l| l.chars().rev().collect::<String>() + "\n").collect()),
-        "tr" => translated(input?, arguments.first()?, arguments.get(1)?),
+        "tr" => tr_output(input?, arguments.first()?, arguments.get(1)?),
         _ => None,
     }
 }
 
-/// What `ls` prints: all that is in the folder, or the names that it is given.
-fn listed(arguments: &[String]) -> Option<String> {
+/// Returns the output of `ls`: everything in the folder, or the given patterns.
+fn ls_output(arguments: &[String]) -> Option<String> {
     let names: Vec<&String> = arguments.iter().filter(|word| !word.starts_with('-')).collect();
     let is_pattern = |name: &&String| name.contains(['*', '?', '[']);
     match names.is_empty() {
@@ -74,13 +74,13 @@ fn listed(arguments: &[String]) -> Option<String> {
     }
 }
 
-fn decoded(text: &str) -> Option<String> {
+fn base64_decoded(text: &str) -> Option<String> {
     let digits: String = text.split_whitespace().collect();
     String::from_utf8(LENIENT.decode(digits).ok()?).ok()
 }
 
-/// What `printf` makes of its arguments. Every conversion takes the next one as text.
-fn formatted(format: &str, values: &[String]) -> Option<String> {
+/// Returns the output of `printf`. Every conversion takes the next argument as text.
+fn printf_output(format: &str, values: &[String]) -> Option<String> {
     let mut text = String::new();
     let mut values = values.iter();
     loop {
@@ -98,7 +98,7 @@ fn formatted(format: &str, values: &[String]) -> Option<String> {
             rest = conversion.get(at + 1..).unwrap_or("");
         }
         text.push_str(&unescape(rest));
-        // The format is used again while it uses arguments up.
+        // The format is repeated while arguments remain.
         if values.len() == 0 || values.len() == before {
             return Some(text);
         }
@@ -108,7 +108,8 @@ fn formatted(format: &str, values: &[String]) -> Option<String> {
     }
 }
 
-/// A text with `\n`, `\x41`, `\101` and their like put in.
+/// Resolves `
+/// `, `\x41`, `\101` and similar escapes.
 fn unescape(text: &str) -> String {
     let mut made = String::new();
     let mut rest = text.chars().peekable();
@@ -144,9 +145,10 @@ fn unescape(text: &str) -> String {
     made
 }
 
-/// What `tr` makes of a text: each character of one set becomes that of the other.
-fn translated(text: &str, from: &str, to: &str) -> Option<String> {
-    let (from, to) = (members(from)?, members(to)?);
+/// Returns the output of `tr`: each character of one set becomes that of the other.
+fn tr_output(text: &str, from: &str, to: &str) -> Option<String> {
+    let from = set_members(from)?;
+    let to = set_members(to)?;
     let translate = |c: char| match from.iter().position(|known| *known == c) {
         Some(at) => to.get(at).or(to.last()).copied().unwrap_or(c),
         None => c,
@@ -154,8 +156,8 @@ fn translated(text: &str, from: &str, to: &str) -> Option<String> {
     Some(text.chars().map(translate).collect())
 }
 
-/// The characters of a set such as `a-zA-Z`.
-fn members(set: &str) -> Option<Vec<char>> {
+/// Returns the characters of a set such as `a-zA-Z`.
+fn set_members(set: &str) -> Option<Vec<char>> {
     let given: Vec<char> = set.chars().collect();
     let mut found = Vec::new();
     let mut rest = given.as_slice();

@@ -1,4 +1,4 @@
-//! How scripts are taken apart.
+//! Tests of reading scripts.
 
 use super::*;
 use proptest::prelude::*;
@@ -156,7 +156,7 @@ fn nothing_runs_away() {
 proptest! {
     #[test]
     fn any_text_ends(script in ".{0,200}") {
-        // Coming to an end without a panic is what is tested.
+        // The test is that it ends without a panic.
         drop(commands(&script));
     }
 

@@ -1,4 +1,4 @@
-//! Pure: goes through a syntax tree as a shell would, but through every branch.
+//! Pure: walks a syntax tree as a shell would, but through every branch.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,19 +11,19 @@ use super::expand::VALUE_BYTES_MAX;
 use super::folder::WORKSPACE;
 use super::{DEPTH_MAX, READ_BYTES_MAX, ScriptError, ShellCommand, nesting};
 
-/// Commands that are seen, however often loops and functions repeat them.
+/// The most recorded commands, including repetitions by loops and functions.
 const COMMANDS_MAX: usize = 4096;
-/// Values of a list that a loop goes through, and that a variable may have.
+/// The most values of a list that a loop walks, and of a variable.
 const VALUES_MAX: usize = 4;
 
-/// Ends of commands in a script whose functions are kept to be called.
+/// The most command ends of a script whose functions are kept to be called.
 const KEPT_ENDS_MAX: usize = 256;
 
-/// What is known on the way.
+/// The state of the walk.
 pub(super) struct ShellWalker {
-    /// What was seen, in order.
+    /// The recorded commands, in order.
     pub(super) found: Vec<ShellCommand>,
-    /// Variables with the values that they may have.
+    /// Variables with their possible values.
     pub(super) variables: BTreeMap<String, Vec<String>>,
     /// The positional parameters.
     pub(super) arguments: Vec<String>,
@@ -33,16 +33,16 @@ pub(super) struct ShellWalker {
     pub(super) aliases: BTreeMap<String, String>,
     /// Files whose content the script itself wrote.
     pub(super) files: BTreeMap<String, String>,
-    /// The here documents of the script that is gone through.
+    /// The here documents of the current script.
     pub(super) documents: Vec<HereDocument>,
-    /// The folder that the script is in.
+    /// The working directory.
     pub(super) folder: Option<String>,
-    /// The folders that `cd -` and `popd` go back to.
+    /// The folders that `cd -` and `popd` return to.
     pub(super) former: Vec<Option<String>>,
     depth: u32,
-    /// Whether functions are kept to be called: the copy of a long one is made recursively.
+    /// True if functions are kept to be called. Copying a long one is recursive.
     keeps: bool,
-    /// Branches around the place: in one, an assignment may not have happened.
+    /// The number of enclosing branches. In a branch, an assignment may not have happened.
     branches: u32,
     left: usize,
 }
@@ -68,12 +68,12 @@ impl Default for ShellWalker {
     }
 }
 
-/// What is printed, where that is known.
+/// The output, if it is known.
 type KnownOutput = Result<Option<String>, ScriptError>;
 
 impl ShellWalker {
-    /// Goes through a script. `input` is what it reads, where that is known.
-    pub(super) fn script(&mut self, script: &str, input: Option<&str>) -> KnownOutput {
+    /// Walks a script. `input` is its standard input, if it is known.
+    pub(super) fn walk_script(&mut self, script: &str, input: Option<&str>) -> KnownOutput {
         self.spend(script.len())?;
         let (script, documents) = documents::cut(script);
         let ends = nesting::check(&script)?;
@@ -81,7 +81,7 @@ impl ShellWalker {
         let nodes = parsed.map_err(|_panic| ScriptError::Broken)?.map_err(syntax)?;
         let outer = std::mem::replace(&mut self.documents, documents);
         let kept = std::mem::replace(&mut self.keeps, ends <= KEPT_ENDS_MAX);
-        let said = self.all(&nodes, input)?;
+        let said = self.walk_all(&nodes, input)?;
         self.keeps = kept;
         let documents = std::mem::replace(&mut self.documents, outer);
         if !documents.iter().all(|document| document.found) {
@@ -90,13 +90,16 @@ impl ShellWalker {
         Ok(said)
     }
 
-    /// Goes through a script that lies within what is gone through.
-    pub(super) fn nested(&mut self, script: &str) -> KnownOutput {
-        self.deeper(|walk| walk.script(script, None))
+    /// Walks a script that is nested in the current one.
+    pub(super) fn walk_nested(&mut self, script: &str) -> KnownOutput {
+        self.nested_level(|walk| walk.walk_script(script, None))
     }
 
-    /// Does something one level further in.
-    pub(super) fn deeper(&mut self, inside: impl FnOnce(&mut Self) -> KnownOutput) -> KnownOutput {
+    /// Runs a closure one nesting level deeper.
+    pub(super) fn nested_level(
+        &mut self,
+        inside: impl FnOnce(&mut Self) -> KnownOutput,
+    ) -> KnownOutput {
         if self.depth == DEPTH_MAX {
             return Err(ScriptError::Deep);
         }
@@ -106,8 +109,11 @@ impl ShellWalker {
         said
     }
 
-    /// Does something in a process of its own, which leaves the script where it is.
-    pub(super) fn apart(&mut self, inside: impl FnOnce(&mut Self) -> KnownOutput) -> KnownOutput {
+    /// Runs a closure as a separate process, which keeps the working directory of the script.
+    pub(super) fn in_subprocess(
+        &mut self,
+        inside: impl FnOnce(&mut Self) -> KnownOutput,
+    ) -> KnownOutput {
         let folder = self.folder.clone();
         let former = self.former.clone();
         let said = inside(self);
@@ -116,15 +122,15 @@ impl ShellWalker {
         said
     }
 
-    /// What a substitution puts in its place: what it prints, or else its own words, by
-    /// which others are still told apart. A word for a whole folder is left out, since the
-    /// command only looks there.
-    pub(super) fn said_by(
+    /// Returns the text that a substitution is replaced by: its output, or else its own words,
+    /// from which other names can still be recognised. Words for a whole folder are left out,
+    /// since the command only looks there.
+    pub(super) fn substitution_output(
         &mut self,
         inside: impl FnOnce(&mut Self) -> KnownOutput,
     ) -> Result<String, ScriptError> {
         let before = self.found.len();
-        let said = self.deeper(|walk| walk.apart(inside))?;
+        let said = self.nested_level(|walk| walk.in_subprocess(inside))?;
         let words = || {
             let commands = self.found.get(before..).unwrap_or(&[]);
             let words = commands.iter().flat_map(|c| &c.words).filter(|word| !names_folder(word));
@@ -136,18 +142,18 @@ impl ShellWalker {
         Ok(said)
     }
 
-    /// The same for a script as text.
-    pub(super) fn substituted(&mut self, script: &str) -> Result<String, ScriptError> {
-        let said = self.said_by(|walk| walk.script(script, None))?;
+    /// Returns the text that a substitution given as text is replaced by.
+    pub(super) fn substitute_script(&mut self, script: &str) -> Result<String, ScriptError> {
+        let said = self.substitution_output(|walk| walk.walk_script(script, None))?;
         Ok(said.trim_end_matches('\n').to_owned())
     }
 
-    /// The name of the file from which the output of a process is read.
-    pub(super) fn process(
+    /// Returns the name of the file from which the output of a process is read.
+    pub(super) fn process_file(
         &mut self,
         inside: impl FnOnce(&mut Self) -> KnownOutput,
     ) -> Result<String, ScriptError> {
-        let said = self.deeper(|walk| walk.apart(inside))?;
+        let said = self.nested_level(|walk| walk.in_subprocess(inside))?;
         let file = format!("/dev/fd/{}", 63 + self.files.len());
         if let Some(said) = said {
             self.files.insert(file.clone(), said);
@@ -155,31 +161,31 @@ impl ShellWalker {
         Ok(file)
     }
 
-    /// Goes through the substitutions in a text that the parser does not take apart.
-    pub(super) fn embedded(&mut self, text: &str) -> Result<(), ScriptError> {
+    /// Walks the substitutions in a text that the parser does not split.
+    pub(super) fn walk_embedded(&mut self, text: &str) -> Result<(), ScriptError> {
         let mut rest = text;
         while let Some(at) = rest.find(['$', '`']) {
             let after = rest.get(at + 1..).unwrap_or("");
             let (script, next) = match (rest.as_bytes().get(at), after.strip_prefix('(')) {
                 (Some(b'`'), _) => after.split_once('`').unwrap_or((after, "")),
-                (_, Some(inside)) => closed(inside),
+                (_, Some(inside)) => split_at_close(inside),
                 _ => ("", after),
             };
             if !script.is_empty() && !script.starts_with('(') {
-                self.nested(script)?;
+                self.walk_nested(script)?;
             }
             rest = next;
         }
         Ok(())
     }
 
-    /// Takes what was read or put in off what may be.
+    /// Subtracts bytes that were read or substituted from the budget.
     pub(super) fn spend(&mut self, bytes: usize) -> Result<(), ScriptError> {
         self.left = self.left.checked_sub(bytes).ok_or(ScriptError::Long)?;
         Ok(())
     }
 
-    /// Remembers a value. In a branch the old ones may hold as well.
+    /// Stores a variable's value. In a branch the old values remain possible too.
     pub(super) fn assign(&mut self, name: &str, value: String) {
         if value.len() > VALUE_BYTES_MAX {
             self.variables.remove(name);
@@ -194,8 +200,8 @@ impl ShellWalker {
         }
     }
 
-    /// Adds a command to what was seen.
-    pub(super) fn see(&mut self, mut command: ShellCommand) -> Result<(), ScriptError> {
+    /// Records a command.
+    pub(super) fn record(&mut self, mut command: ShellCommand) -> Result<(), ScriptError> {
         if self.found.len() == COMMANDS_MAX {
             return Err(ScriptError::Long);
         }
@@ -204,9 +210,9 @@ impl ShellWalker {
         Ok(())
     }
 
-    /// Goes through nodes that follow each other. Each list is the first part of a longer
-    /// one, as deep as it is long: so they wait in a row.
-    fn all<'n>(
+    /// Walks a sequence of nodes. Each list is the first part of a longer one, as deep as it is
+    /// long, so the nodes are queued instead of recursed into.
+    fn walk_all<'n>(
         &mut self,
         nodes: impl IntoIterator<Item = &'n Node, IntoIter: DoubleEndedIterator>,
         input: Option<&str>,
@@ -218,17 +224,17 @@ impl ShellWalker {
                 waiting.extend(items.iter().rev().map(|item| &item.command));
                 continue;
             }
-            let more = self.node(node, input)?;
+            let more = self.walk_node(node, input)?;
             said = said.zip(more).map(|(said, more)| said + &more);
         }
         Ok(said)
     }
 
-    /// Goes through what may happen or not.
-    fn maybe(&mut self, node: &Node, input: Option<&str>) -> KnownOutput {
+    /// Walks a node that may or may not run.
+    fn walk_branch(&mut self, node: &Node, input: Option<&str>) -> KnownOutput {
         let folder = self.folder.clone();
         self.branches += 1;
-        let said = self.node(node, input);
+        let said = self.walk_node(node, input);
         self.branches -= 1;
         if self.folder != folder {
             // The branch may not have been taken.
@@ -237,107 +243,109 @@ impl ShellWalker {
         said
     }
 
-    /// Goes through a node. `input` is what it reads, where that is known.
-    pub(super) fn node(&mut self, node: &Node, input: Option<&str>) -> KnownOutput {
+    /// Walks a node. `input` is its standard input, if it is known.
+    pub(super) fn walk_node(&mut self, node: &Node, input: Option<&str>) -> KnownOutput {
         match &node.kind {
             NodeKind::Command { assignments, words, redirects } => {
-                self.simple(assignments, words, redirects, input)
+                self.walk_simple_command(assignments, words, redirects, input)
             }
             NodeKind::Pipeline { commands, .. } => {
                 let mut said = input.map(str::to_owned);
                 for command in commands {
                     said = match commands.len() {
-                        1 => self.node(command, said.as_deref())?,
-                        _ => self.apart(|walk| walk.node(command, said.as_deref()))?,
+                        1 => self.walk_node(command, said.as_deref())?,
+                        _ => self.in_subprocess(|walk| walk.walk_node(command, said.as_deref()))?,
                     };
                 }
                 Ok(said)
             }
-            NodeKind::List { .. } => self.all([node], input),
+            NodeKind::List { .. } => self.walk_all([node], input),
             NodeKind::Negation { pipeline } | NodeKind::Time { pipeline, .. } => {
-                self.node(pipeline, input)
+                self.walk_node(pipeline, input)
             }
-            NodeKind::Coproc { command, .. } => self.apart(|walk| walk.node(command, input)),
+            NodeKind::Coproc { command, .. } => {
+                self.in_subprocess(|walk| walk.walk_node(command, input))
+            }
             NodeKind::Function { name, body } => {
                 if self.keeps {
                     self.functions.insert(name.clone(), Rc::new((**body).clone()));
                 }
-                self.maybe(body, None)?;
+                self.walk_branch(body, None)?;
                 Ok(Some(String::new()))
             }
             NodeKind::Subshell { body, redirects } => {
-                let input = self.redirected(redirects, input)?;
-                self.apart(|walk| walk.node(body, input.as_deref()))
+                let input = self.apply_redirects(redirects, input)?;
+                self.in_subprocess(|walk| walk.walk_node(body, input.as_deref()))
             }
             NodeKind::BraceGroup { body, redirects } => {
-                let input = self.redirected(redirects, input)?;
-                self.node(body, input.as_deref())
+                let input = self.apply_redirects(redirects, input)?;
+                self.walk_node(body, input.as_deref())
             }
-            _ => self.compound(node, input),
+            _ => self.walk_compound(node, input),
         }
     }
 
-    /// Goes through what branches or repeats. What it prints is not known.
-    fn compound(&mut self, node: &Node, input: Option<&str>) -> KnownOutput {
+    /// Walks a branch or a loop. Its output is unknown.
+    fn walk_compound(&mut self, node: &Node, input: Option<&str>) -> KnownOutput {
         match &node.kind {
             NodeKind::If { condition, then_body, else_body, redirects } => {
-                let input = self.redirected(redirects, input)?;
-                self.node(condition, input.as_deref())?;
-                self.maybe(then_body, input.as_deref())?;
+                let input = self.apply_redirects(redirects, input)?;
+                self.walk_node(condition, input.as_deref())?;
+                self.walk_branch(then_body, input.as_deref())?;
                 if let Some(body) = else_body {
-                    self.maybe(body, input.as_deref())?;
+                    self.walk_branch(body, input.as_deref())?;
                 }
             }
             NodeKind::While { condition, body, redirects }
             | NodeKind::Until { condition, body, redirects } => {
-                let input = self.redirected(redirects, input)?;
+                let input = self.apply_redirects(redirects, input)?;
                 let input = match has_condition(body) {
                     true => input.map(|lines| pick_some(&lines)),
                     false => input,
                 };
-                self.node(condition, input.as_deref())?;
-                self.maybe(body, input.as_deref())?;
+                self.walk_node(condition, input.as_deref())?;
+                self.walk_branch(body, input.as_deref())?;
             }
             NodeKind::For { var, words, body, redirects }
             | NodeKind::Select { var, words, body, redirects } => {
-                let input = self.redirected(redirects, input)?;
-                self.each(var, words.as_deref(), body, input.as_deref())?;
+                let input = self.apply_redirects(redirects, input)?;
+                self.walk_loop(var, words.as_deref(), body, input.as_deref())?;
             }
             NodeKind::ForArith { init, cond, incr, body, redirects } => {
-                let input = self.redirected(redirects, input)?;
+                let input = self.apply_redirects(redirects, input)?;
                 for text in [init, cond, incr] {
-                    self.embedded(text)?;
+                    self.walk_embedded(text)?;
                 }
-                self.maybe(body, input.as_deref())?;
+                self.walk_branch(body, input.as_deref())?;
             }
             NodeKind::Case { word, patterns, redirects } => {
-                let input = self.redirected(redirects, input)?;
-                self.word(word)?;
+                let input = self.apply_redirects(redirects, input)?;
+                self.expand_word(word)?;
                 for pattern in patterns {
                     for word in &pattern.patterns {
-                        self.word(word)?;
+                        self.expand_word(word)?;
                     }
                     if let Some(body) = &pattern.body {
-                        self.maybe(body, input.as_deref())?;
+                        self.walk_branch(body, input.as_deref())?;
                     }
                 }
             }
             NodeKind::ConditionalExpr { body, redirects } => {
-                self.redirected(redirects, input)?;
-                self.condition(body)?;
+                self.apply_redirects(redirects, input)?;
+                self.walk_condition(body)?;
             }
             NodeKind::ArithmeticCommand { redirects, raw_content, .. } => {
-                self.redirected(redirects, input)?;
-                self.embedded(raw_content)?;
+                self.apply_redirects(redirects, input)?;
+                self.walk_embedded(raw_content)?;
             }
-            // Comments, and what stands only within others.
+            // Comments, and nodes that occur only within others.
             _ => return Ok(Some(String::new())),
         }
         Ok(None)
     }
 
-    /// Goes through the body of a loop once for each value.
-    fn each(
+    /// Walks the body of a loop once for each value.
+    fn walk_loop(
         &mut self,
         variable: &str,
         words: Option<&[Node]>,
@@ -349,9 +357,9 @@ impl ShellWalker {
             None => self.arguments.clone(),
         };
         for word in words.into_iter().flatten() {
-            values.extend(self.word(word)?);
+            values.extend(self.expand_word(word)?);
         }
-        // Of many, the rest is one value, so that no name among them is lost.
+        // If there are many, the rest becomes one value, so that no name among them is lost.
         if values.len() > VALUES_MAX {
             let rest = values.split_off(VALUES_MAX - 1);
             values.push(rest.join(" "));
@@ -360,22 +368,24 @@ impl ShellWalker {
         for value in values {
             let value = if picks { pick_some(&value) } else { value };
             self.variables.insert(variable.to_owned(), vec![value]);
-            self.maybe(body, input)?;
+            self.walk_branch(body, input)?;
         }
         Ok(())
     }
 
-    fn condition(&mut self, node: &Node) -> Result<(), ScriptError> {
+    fn walk_condition(&mut self, node: &Node) -> Result<(), ScriptError> {
         match &node.kind {
-            NodeKind::CondTerm { value, .. } | NodeKind::Word { value, .. } => self.embedded(value),
+            NodeKind::CondTerm { value, .. } | NodeKind::Word { value, .. } => {
+                self.walk_embedded(value)
+            }
             NodeKind::UnaryTest { operand: inner, .. }
             | NodeKind::CondNot { operand: inner }
-            | NodeKind::CondParen { inner } => self.condition(inner),
+            | NodeKind::CondParen { inner } => self.walk_condition(inner),
             NodeKind::BinaryTest { left, right, .. }
             | NodeKind::CondAnd { left, right }
             | NodeKind::CondOr { left, right } => {
-                self.condition(left)?;
-                self.condition(right)
+                self.walk_condition(left)?;
+                self.walk_condition(right)
             }
             _ => Ok(()),
         }
@@ -387,7 +397,7 @@ fn names_folder(word: &str) -> bool {
     !word.is_empty() && word.chars().all(|c| "./~*".contains(c)) || word == WORKSPACE
 }
 
-/// Returns a list of files of which a condition picks some: all of a folder becomes `{}`.
+/// Returns a list of files of which a condition selects some: a whole folder becomes `{}`.
 fn pick_some(list: &str) -> String {
     let is_all = |word: &str| names_folder(word) && !word.contains(".*");
     match list.split_whitespace().any(is_all) {
@@ -400,7 +410,7 @@ fn pick_some(list: &str) -> String {
     }
 }
 
-/// Returns true if a condition decides about a part of this.
+/// Returns true if a condition decides about a part of this node.
 fn has_condition(node: &Node) -> bool {
     let is_test = |word: &Node| matches!(&word.kind, NodeKind::Word { value, .. } if ["[", "test", "grep"].contains(&value.as_str()));
     match &node.kind {
@@ -416,8 +426,8 @@ fn has_condition(node: &Node) -> bool {
     }
 }
 
-/// What comes before the bracket that closes, and what after it.
-fn closed(inside: &str) -> (&str, &str) {
+/// Splits a text at the bracket that closes it.
+fn split_at_close(inside: &str) -> (&str, &str) {
     let mut open = 1_usize;
     for (at, c) in inside.char_indices() {
         open = match c {
@@ -432,7 +442,7 @@ fn closed(inside: &str) -> (&str, &str) {
     (inside, "")
 }
 
-/// What the parser says, short and on one line.
+/// Returns the parser's message, shortened to one line.
 #[expect(clippy::needless_pass_by_value, reason = "it is handed to map_err")]
 fn syntax(error: RableError) -> ScriptError {
     let what = error.message().chars().take(120).map(|c| if c.is_control() { ' ' } else { c });

@@ -1,6 +1,6 @@
-//! The sandbox's helper as a program of its own, for tests.
+//! The sandbox's helper as a program of its own, for this crate's tests.
 //!
-//! The product has one of its own, which this crate's tests cannot name to a launcher.
+//! The product has its own, which these tests cannot name to a launcher.
 
 use std::process::ExitCode;
 

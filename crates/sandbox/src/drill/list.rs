@@ -1,7 +1,7 @@
-//! The list of ways out, and what closes each.
+//! The list of escape attempts and the defences that stop each.
 //!
-//! No defence may stand beside an attempt that it does not stop alone: so none is there for
-//! nothing, and the table says what each is for.
+//! A defence may be listed beside an attempt only if it stops the attempt alone. So every listed
+//! defence is needed, and the table says what each is for.
 
 use super::world::AttackSite;
 use crate::linux::helper::ARG0;
@@ -11,7 +11,7 @@ use crate::process::effective_user;
 use crate::spec::Defence::{self, *};
 use crate::spec::{Network, RunLimits};
 
-/// What attempts are aimed at.
+/// A target of attempts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AttemptTarget {
     /// Files outside of the workspace.
@@ -20,47 +20,48 @@ pub enum AttemptTarget {
     Processes,
     /// Servers and sockets.
     Sockets,
-    /// What administers the machine.
+    /// The administration of the machine.
     Kernel,
     /// Limits of the run.
     Limits,
 }
 
 impl AttemptTarget {
-    /// Every subject.
+    /// Every target.
     pub const ALL: [Self; 5] =
         [Self::Files, Self::Processes, Self::Sockets, Self::Kernel, Self::Limits];
 }
 
-/// A way out.
+/// An escape attempt.
 #[derive(Debug, Clone)]
 pub struct Attempt {
-    /// What is attempted, as a short sentence without a subject.
+    /// The name: a short sentence without a subject.
     pub name: &'static str,
-    /// What stops it, each alone.
+    /// The defences, each of which stops it alone.
     pub defences: Vec<Defence>,
     pub(super) words: Vec<String>,
-    /// Off where others are tried, since whether it stops this depends on the kernel.
+    /// A defence whose effect on this attempt depends on the kernel. It is off while others are
+    /// tried.
     pub(super) unsure: Option<Defence>,
     pub(super) limits: RunLimits,
     pub(super) network: Network,
     pub(super) control: Control,
 }
 
-/// Whether it can be shown that an attempt succeeds where nothing stops it.
+/// The conditions under which a control can show that the attempt succeeds without defences.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Control {
     /// On every machine.
     Anywhere,
-    /// Where the machine does not refuse it to everybody.
+    /// On machines that do not refuse it to everybody.
     WherePermitted,
-    /// On a machine that is there for tests; this speaks against it elsewhere.
+    /// Only on test machines. The reason speaks against it elsewhere.
     InTests(&'static str),
     /// Nowhere, for this reason.
     Nowhere(&'static str),
 }
 
-/// The attempts on one subject, as this world and this machine permit them.
+/// Returns the attempts on one target that this site and this machine support.
 pub(super) fn attempts(subject: AttemptTarget, world: &AttackSite, probe: &Probe) -> Vec<Attempt> {
     let list = List { world, probe };
     let rows = match subject {
@@ -73,19 +74,19 @@ pub(super) fn attempts(subject: AttemptTarget, world: &AttackSite, probe: &Probe
     rows.into_iter().flatten().collect()
 }
 
-/// Nothing where the world lacks what the attempt is aimed at.
+/// An attempt, or `None` if the site lacks its target.
 type AttemptRow = Option<Attempt>;
 
-fn only(control: Control, row: AttemptRow) -> AttemptRow {
+fn with_control(control: Control, row: AttemptRow) -> AttemptRow {
     Some(Attempt { control, ..row? })
 }
 
-fn within(limits: RunLimits, row: AttemptRow) -> AttemptRow {
+fn with_limits(limits: RunLimits, row: AttemptRow) -> AttemptRow {
     Some(Attempt { limits, ..row? })
 }
 
-/// One that is made where sockets of the network are permitted, since there is a loopback.
-fn beside_loopback(row: AttemptRow) -> AttemptRow {
+/// Permits network sockets for an attempt, so that the sandbox has a loopback.
+fn with_loopback(row: AttemptRow) -> AttemptRow {
     Some(Attempt { network: Network::Loopback, ..row? })
 }
 
@@ -108,8 +109,8 @@ impl List<'_> {
         })
     }
 
-    /// One that Landlock stops too, from this version on.
-    fn locked(
+    /// Returns an attempt that Landlock stops too, from version `since` on.
+    fn landlocked_row(
         &self,
         since: i32,
         name: &'static str,
@@ -122,7 +123,7 @@ impl List<'_> {
     }
 
     fn on_files(&self) -> Vec<AttemptRow> {
-        let by_files = |name, words| self.locked(1, name, words, &[Files]);
+        let by_files = |name, words| self.landlocked_row(1, name, words, &[Files]);
         let device = [Users, Capabilities, BoundingSet, Seccomp];
         let up = "../../../../../../../../../../../..";
         let handle = self.row("open a file by its handle", "open-by-handle {handle}", &device);
@@ -146,18 +147,18 @@ impl List<'_> {
             self.row("connect to the signer", "connect-unix {home}/creator.sock", &[Files]),
             self.row("use a leaked descriptor", "read-descriptor {leaked}", &[Descriptors]),
             self.row("read the host's environment", "have-variable {variable}", &[Environment]),
-            self.locked(1, "make a device", "make-device /tmp/null-device", &device),
+            self.landlocked_row(1, "make a device", "make-device /tmp/null-device", &device),
             handle.map(|found| Attempt { unsure: Some(Landlock), ..found }),
             by_files("make a file", "make file {home}/new"),
             by_files("make a folder", "make folder {home}/new"),
             by_files("make a link", "make link {home}/new"),
             by_files("make a pipe", "make pipe {home}/new"),
-            only(disk, by_files("read the disk", "read-device {disk}")),
+            with_control(disk, by_files("read the disk", "read-device {disk}")),
             by_files("run a program", "run {home}/program"),
             by_files("list a folder", "list {home}"),
             by_files("rename the database", "rename {home}/state.db {home}/moved"),
             by_files("take the database", "rename {home}/state.db {taken}"),
-            self.locked(3, "cut the database", "truncate {home}/state.db", &[Files]),
+            self.landlocked_row(3, "cut the database", "truncate {home}/state.db", &[Files]),
             self.row("see a size", "see {home}/state.db", &[Files]),
             self.row("change permissions", "change-mode {home}/state.db", &[Files]),
             self.row("change times", "change-time {home}/state.db", &[Files]),
@@ -168,41 +169,53 @@ impl List<'_> {
                 "give-away /opt/fixture/file {fixture}/file",
                 &[Files, Users, Capabilities, BoundingSet, Seccomp],
             ),
-            self.locked(1, "open a terminal of the host", "open-file {terminal}", &[Files]),
-            only(
+            self.landlocked_row(1, "open a terminal of the host", "open-file {terminal}", &[Files]),
+            with_control(
                 Control::WherePermitted,
-                self.locked(1, "make many terminals", "many-terminals 40", &[Files]),
+                self.landlocked_row(1, "make many terminals", "many-terminals 40", &[Files]),
             ),
-            self.locked(1, "read configuration with secrets", "find-any /etc/shadow", &[Files])
-                .filter(|_| effective_user() == 0),
+            self.landlocked_row(
+                1,
+                "read configuration with secrets",
+                "find-any /etc/shadow",
+                &[Files],
+            )
+            .filter(|_| effective_user() == 0),
         ]
     }
 
     fn on_processes(&self) -> Vec<AttemptRow> {
-        let (root, spy) = ([Processes, Users], [Processes, Users, Seccomp]);
+        let root = [Processes, Users];
+        let spy = [Processes, Users, Seccomp];
         let enter = [Processes, Users, Capabilities, BoundingSet, Seccomp];
-        // Users alone keep from the launcher's processes where they are another user's.
+        // If the launcher's processes belong to another user, the user namespace alone protects
+        // them.
         let apart: &[Defence] =
             if self.probe.own_user.is_available() { &root } else { &[Processes] };
         vec![
             self.row("see a process", "see-process {pid}", &[Processes]),
-            self.locked(6, "signal a process", "signal {pid}", apart),
-            self.locked(6, "kill the parent", &format!("kill-parent {ARG0}"), &[Processes]),
+            self.landlocked_row(6, "signal a process", "signal {pid}", apart),
+            self.landlocked_row(6, "kill the parent", &format!("kill-parent {ARG0}"), &[Processes]),
             self.row("limit a process", "limit {pid}", apart),
             self.row("limit the first process", "limit-parent", &[Seccomp]),
             self.row("slow a process down", "slow-down {pid}", apart),
             self.row("pin a process", "pin {pid}", apart),
-            self.locked(1, "read a process's memory", "read-memory {pid}", &spy),
-            self.locked(1, "take a process's descriptor", "take-descriptor {pid}", &spy),
-            self.locked(1, "enter a namespace", "enter {pid}", &enter),
-            self.locked(1, "trace a process", "trace {pid}", &spy),
-            self.locked(1, "read by a process's root", "read {root}/automaton.json", &root),
-            self.locked(1, "read a process's environment", "read /proc/{pid}/environ", &root),
+            self.landlocked_row(1, "read a process's memory", "read-memory {pid}", &spy),
+            self.landlocked_row(1, "take a process's descriptor", "take-descriptor {pid}", &spy),
+            self.landlocked_row(1, "enter a namespace", "enter {pid}", &enter),
+            self.landlocked_row(1, "trace a process", "trace {pid}", &spy),
+            self.landlocked_row(1, "read by a process's root", "read {root}/automaton.json", &root),
+            self.landlocked_row(
+                1,
+                "read a process's environment",
+                "read /proc/{pid}/environ",
+                &root,
+            ),
         ]
     }
 
     fn on_sockets(&self) -> Vec<AttemptRow> {
-        let tcp = |name, words| self.locked(4, name, words, &[Network, Seccomp]);
+        let tcp = |name, words| self.landlocked_row(4, name, words, &[Network, Seccomp]);
         let raw = [Capabilities, BoundingSet, Seccomp];
         let administers = [Capabilities, BoundingSet];
         let far = Control::Nowhere("it would leave this machine");
@@ -212,50 +225,58 @@ impl List<'_> {
         vec![
             tcp("connect to a local service", "connect-tcp {tcp}"),
             tcp("connect over IPv6", "connect-tcp {tcp6}"),
-            only(far, tcp("ask a cloud's metadata", "connect-tcp 169.254.169.254:80")),
-            only(far, self.row("ask a name server", "ask-name example.com", &[Network, Seccomp])),
-            only(theirs, self.row("command Docker or D-Bus", sockets, &[Files])),
+            with_control(far, tcp("ask a cloud's metadata", "connect-tcp 169.254.169.254:80")),
+            with_control(
+                far,
+                self.row("ask a name server", "ask-name example.com", &[Network, Seccomp]),
+            ),
+            with_control(theirs, self.row("command Docker or D-Bus", sockets, &[Files])),
             self.row("send a datagram", "send-udp {udp}", &[Network, Seccomp]),
-            self.locked(6, "connect to an abstract socket", "connect-abstract {key}", &[Network]),
-            beside_loopback(self.row(
+            self.landlocked_row(
+                6,
+                "connect to an abstract socket",
+                "connect-abstract {key}",
+                &[Network],
+            ),
+            with_loopback(self.row(
                 "connect to a local service beside a loopback",
                 "connect-tcp {tcp}",
                 &[Network],
             )),
-            beside_loopback(self.row(
+            with_loopback(self.row(
                 "connect over IPv6 beside a loopback",
                 "connect-tcp {tcp6}",
                 &[Network],
             )),
-            beside_loopback(self.row(
+            with_loopback(self.row(
                 "send a datagram beside a loopback",
                 "send-udp {udp}",
                 &[Network],
             )),
-            beside_loopback(self.locked(
+            with_loopback(self.landlocked_row(
                 6,
                 "connect to an abstract socket beside a loopback",
                 "connect-abstract {key}",
                 &[Network],
             )),
-            beside_loopback(self.row("change an interface", "set-link", &administers)),
-            beside_loopback(self.row("change a route", "delete-route", &administers)),
-            only(
+            with_loopback(self.row("change an interface", "set-link", &administers)),
+            with_loopback(self.row("change a route", "delete-route", &administers)),
+            with_control(
                 Control::WherePermitted,
-                beside_loopback(self.row("use another transport", "transport 132", &[Seccomp])),
+                with_loopback(self.row("use another transport", "transport 132", &[Seccomp])),
             ),
-            beside_loopback(self.row("put a layer on a connection", "layer", &[Seccomp])),
-            beside_loopback(self.row("hear of devices", "netlink-socket 15", &[Seccomp])),
-            beside_loopback(self.row("ask for sockets", "netlink-socket 4", &[Seccomp])),
+            with_loopback(self.row("put a layer on a connection", "layer", &[Seccomp])),
+            with_loopback(self.row("hear of devices", "netlink-socket 15", &[Seccomp])),
+            with_loopback(self.row("ask for sockets", "netlink-socket 4", &[Seccomp])),
             self.row("list interfaces without a loopback", "netlink-socket 0", &[Seccomp]),
             self.row("open a raw socket", "raw-socket", &raw),
-            beside_loopback(self.row("open a raw socket beside a loopback", "raw-socket", &raw)),
+            with_loopback(self.row("open a raw socket beside a loopback", "raw-socket", &raw)),
             self.row("open a packet socket", "packet-socket", &raw),
         ]
     }
 
     fn on_the_kernel(&self) -> Vec<AttemptRow> {
-        let permitted = |row| only(Control::WherePermitted, row);
+        let permitted = |row| with_control(Control::WherePermitted, row);
         let own = self.probe.own_user.is_available();
         let memory = [
             &[Ipc][..],
@@ -265,8 +286,8 @@ impl List<'_> {
         .concat();
         let hosts = [Users, Capabilities, BoundingSet, Seccomp];
         let privileged = [Capabilities, BoundingSet, Seccomp];
-        let mounts = |name, words| self.locked(1, name, words, &privileged);
-        // Settings of the network are also open to who administers it.
+        let mounts = |name, words| self.landlocked_row(1, name, words, &privileged);
+        // Network settings can also be changed with network capabilities.
         let settings: &[Defence] =
             if effective_user() == 0 { &[Files] } else { &[Files, Capabilities, BoundingSet] };
         let machine = format!("find-any {}", COVERED.join(" "));
@@ -283,8 +304,11 @@ impl List<'_> {
             self.row("set the host name", "set-host-name", &privileged),
             self.row("set the domain name", "set-domain-name", &privileged),
             self.row("know the host's name", "know-host-name {host-name}", &[HostName]),
-            only(written, self.locked(1, "write a kernel setting", setting, settings)),
-            self.locked(1, "leave the control group", "leave-group {members}", &[Files]),
+            with_control(
+                written,
+                self.landlocked_row(1, "write a kernel setting", setting, settings),
+            ),
+            self.landlocked_row(1, "leave the control group", "leave-group {members}", &[Files]),
             self.row("watch all files", "watch-everything", &hosts),
             self.row("read the kernel's log", "read-log", &hosts),
             self.row("load into the kernel", "bpf", &hosts),
@@ -322,36 +346,39 @@ impl List<'_> {
         let short = RunLimits { file_bytes: 1 << 20, ..small };
         let scarce = RunLimits { memory_bytes: 48 << 20, ..small };
         let many_sockets = RunLimits { open_files: 1024, ..scarce };
-        // Without a control group nobody could count it.
+        // Without a control group this memory is not counted.
         let hidden = if self.probe.cgroup.is_available() { MemoryLimit } else { Seccomp };
         let much = |row| {
             let taken = Control::InTests("it would take memory from your machine");
-            within(scarce, only(taken, row))
+            with_limits(scarce, with_control(taken, row))
         };
         let mut rows = vec![
             much(self.row("use memory in page tables", "page-tables 167772160", &[MemoryLimit])),
             much(self.row("drop shared memory", "dropped-memory 167772160", &[hidden])),
-            within(
+            with_limits(
                 many_sockets,
                 self.row("keep pages in pipes", "spliced-memory 59768832", &[hidden]),
             ),
-            within(small, self.row("start many processes", "many-processes 60", &[ProcessLimit])),
+            with_limits(
+                small,
+                self.row("start many processes", "many-processes 60", &[ProcessLimit]),
+            ),
             much(self.row("use much memory", "much-memory 167772160", &[MemoryLimit])),
             much(self.row(
                 "use memory when the main thread has ended",
                 "headless-memory 167772160",
                 &[MemoryLimit],
             )),
-            within(
+            with_limits(
                 many_sockets,
                 self.row("keep memory in sockets", "socket-memory 400", &[MemoryLimit]),
             ),
             much(self.row("hide memory", "hidden-memory 167772160", &[hidden])),
-            within(small, self.row("fill /tmp", "fill /tmp 40000000 4000000", &[TmpLimit])),
+            with_limits(small, self.row("fill /tmp", "fill /tmp 40000000 4000000", &[TmpLimit])),
             self.row("queue many signals", "queue-signals 1500", &[ResourceLimits]),
             self.row("watch many folders", "inotify-instances 48", &[ResourceLimits]),
-            within(small, self.row("open many files", "open-files 200", &[ResourceLimits])),
-            within(
+            with_limits(small, self.row("open many files", "open-files 200", &[ResourceLimits])),
+            with_limits(
                 short,
                 self.row("write a huge file", "fill . 3000000 3000000", &[ResourceLimits]),
             ),
@@ -364,7 +391,7 @@ impl List<'_> {
             rows.push(self.row("make sets of rules", "rule-set", &[Seccomp]));
             rows.push(self.row("move pages by a pipe", "send-file", &[Seccomp]));
             let locks = self.row("hold many locks", "many-locks 30000", &[MemoryLimit]);
-            rows.push(within(many_sockets, locks));
+            rows.push(with_limits(many_sockets, locks));
         }
         rows
     }

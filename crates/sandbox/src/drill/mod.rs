@@ -1,9 +1,9 @@
-//! Ways out of the sandbox, tried on the machine at hand.
+//! Escape attempts, tried on the current machine.
 //!
-//! One list serves the tests of this crate and the drill of an operator. Each attempt is tried
-//! under the full protection; with each layer that stops it as the only one of those; and, as
-//! a control, with none of them. What runs with less than the full protection is an attempt
-//! and nothing else: nobody outside of this module can take a layer away.
+//! The tests of this crate and an operator's drill share one list. Each attempt runs under the
+//! full protection, then with each layer that stops it as the only one of those, and then, as a
+//! control, with none of them. Only attempts ever run with less than the full protection: no code
+//! outside of this module can switch a layer off.
 
 mod attempt;
 mod list;
@@ -26,52 +26,52 @@ use attempt::UNKNOWN;
 use list::Control;
 use world::AttackSite;
 
-/// Where the program that attempts something appears inside.
+/// The path of the attempting program in the sandbox.
 const PROGRAM_INSIDE: &str = "/opt/attempt";
-/// Where a planted folder appears that may only be read.
+/// The path of a planted read-only folder in the sandbox.
 const FIXTURE_INSIDE: &str = "/opt/fixture";
-/// The folder of the workspace that may only be read.
+/// The name of the read-only folder in the workspace.
 const SEALED: &str = "sealed";
-/// How long an attempt may take.
+/// The time limit of one attempt.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// Why something is left out, to be told.
+/// The reason why a control is skipped.
 type SkipReason = &'static str;
 
-/// Which attempts are also made with nothing on that stops them.
+/// The controls to run: attempts with all their defences off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Controls {
-    /// None.
+    /// No controls.
     Without,
-    /// Those that touch nothing but what was planted.
+    /// Controls that touch only planted things.
     Harmless,
-    /// All that a machine can have that is there for tests.
+    /// All controls that a test machine permits.
     All,
 }
 
-/// What came of the control.
+/// The result of a control.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ControlResult {
-    /// Without the layers the attempt succeeds, so it is they that stop it.
+    /// Without the layers the attempt succeeds, so the layers stop it.
     Succeeded,
-    /// Something else refuses it here, which said this.
+    /// Something else refused it, with this message.
     Refused(String),
-    /// It was not made, for this reason.
+    /// The control was skipped for this reason.
     Left(SkipReason),
 }
 
-/// What came of an attempt.
+/// The result of an attempt.
 #[derive(Debug, Clone)]
 pub struct AttemptVerdict {
-    /// Under which defences it succeeded; none when all held.
+    /// The combinations of defences under which it succeeded. Empty if all held.
     pub broken: Vec<String>,
-    /// What was said when it was refused under the full protection.
+    /// The message of the refusal under the full protection.
     pub said: String,
-    /// What came of the control.
+    /// The result of the control.
     pub control: ControlResult,
 }
 
-/// Something to get at, and what tries to.
+/// A planted site and the program that attacks it.
 #[derive(Debug)]
 pub struct Drill {
     launcher: Launcher,
@@ -80,19 +80,18 @@ pub struct Drill {
     world: AttackSite,
 }
 
-/// How one try ended.
+/// The result of one try.
 struct AttemptOutcome {
     succeeded: bool,
     said: String,
 }
 
 impl Drill {
-    /// Plants things in this empty folder. The `main` of the program must begin with
+    /// Plants the site in an empty folder. The `main` of `program` must begin with
     /// [`attempt_main_if_invoked`].
     ///
     /// # Errors
-    ///
-    /// When they cannot be planted.
+    /// Fails if the site cannot be planted.
     pub fn new(
         launcher: Launcher,
         program: PathBuf,
@@ -103,18 +102,17 @@ impl Drill {
         Ok(Self { launcher, program, probe, world })
     }
 
-    /// The attempts on one subject, without those that this machine has no aim for.
+    /// Returns the attempts on one target that are possible on this machine.
     #[must_use]
     pub fn attempts(&self, subject: AttemptTarget) -> Vec<Attempt> {
         list::attempts(subject, &self.world, &self.probe)
     }
 
-    /// Tries every combination that shows something.
+    /// Tries the attempt under every combination of defences that proves something.
     ///
     /// # Errors
-    ///
-    /// When one cannot be tried: then this machine gives no such sandbox.
-    pub fn judge(
+    /// Fails if a try cannot be run: then this machine cannot build such a sandbox.
+    pub fn run_all_combinations(
         &self,
         attempt: &Attempt,
         controls: Controls,
@@ -135,7 +133,7 @@ impl Drill {
                 note(&self.attempt(attempt, &off)?, what);
             }
         }
-        let control = match self.left(attempt, controls)? {
+        let control = match self.skip_reason(attempt, controls)? {
             Some(reason) => ControlResult::Left(reason),
             None => {
                 let all = attempt.defences.iter().copied().chain(attempt.unsure);
@@ -150,8 +148,8 @@ impl Drill {
         Ok(AttemptVerdict { broken, said: full.said, control })
     }
 
-    /// Why no control is made, if none is.
-    fn left(
+    /// Returns the reason to skip the control, if there is one.
+    fn skip_reason(
         &self,
         attempt: &Attempt,
         controls: Controls,
@@ -171,7 +169,7 @@ impl Drill {
         })
     }
 
-    /// Makes the attempt once, without these layers.
+    /// Makes the attempt once, with these layers off.
     fn attempt(&self, attempt: &Attempt, off: &[Defence]) -> Result<AttemptOutcome, LaunchError> {
         let plan = plan(&self.spec(attempt, off), &self.probe)?;
         let ended = match self.launcher.launch(&plan).and_then(|running| running.wait()) {
@@ -186,10 +184,10 @@ impl Drill {
         };
         let said = ended.stderr.text_lossy();
         let said = match said.lines().last() {
-            Some(line) if ended.status.is_by_itself() => line.to_owned(),
+            Some(line) if ended.status.exited_by_itself() => line.to_owned(),
             _ => ended.status.to_string(),
         };
-        // What was not tried has not been refused.
+        // An attempt that did not run has not been refused.
         let untried = ended.status == ExitStatus::Exited(UNKNOWN.into());
         Ok(AttemptOutcome { succeeded: untried || ended.status.is_success(), said })
     }
@@ -214,8 +212,8 @@ impl Drill {
     }
 }
 
-/// Whether a sandbox can be built without these layers: only root can make the other
-/// namespaces without one of users.
+/// Returns true if a sandbox can be built without these layers. Only root can make the other
+/// namespaces without a user namespace.
 fn can_be_without(off: &[Defence]) -> bool {
     effective_user() == 0 || !off.contains(&Defence::Users)
 }

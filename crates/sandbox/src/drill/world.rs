@@ -1,7 +1,7 @@
-//! What there is outside to get at, planted.
+//! The planted targets outside of the sandbox.
 //!
-//! All of it is the drill's own and worth nothing, and is gone with it. Must never name a
-//! thing of the machine that an attempt could harm.
+//! Everything here belongs to the drill, is worth nothing, and is removed with it. It must never
+//! name a thing of the machine that an attempt could harm.
 
 use std::collections::BTreeMap;
 use std::ffi::CString;
@@ -23,25 +23,25 @@ use super::attempt::WORD;
 use crate::probe::{CgroupBase, Feature, Probe};
 use crate::process::{Child, ProcessCommand, Stdio, effective_user, spawn};
 
-/// What every planted secret contains.
+/// The text that every planted secret contains.
 pub(super) const SECRET: &str = "planted-secret";
-/// The lowest number that the leaked descriptor may get.
+/// The lowest number of the leaked descriptor.
 const LEAKED_MIN: i32 = 200;
 
-/// Lives as long as there is something to get at.
+/// The planted targets. They exist as long as this value.
 #[derive(Debug)]
 pub(super) struct AttackSite {
     pub(super) folder: PathBuf,
     victim: Child,
     segment: Option<i32>,
-    /// What can be named in the words of an attempt, by its name.
+    /// The values that an attempt's words can name in braces.
     facts: BTreeMap<&'static str, String>,
-    /// What has to stay open.
+    /// Descriptors that have to stay open.
     _open: Vec<OwnedFd>,
 }
 
 impl AttackSite {
-    /// Plants all of it in an empty folder, and starts `program` as what is to be spied on.
+    /// Plants the targets in an empty folder, and starts `program` as the victim process.
     pub(super) fn make(program: &Path, folder: &Path, probe: &Probe) -> io::Result<Self> {
         let at = |name: &str| folder.join(name);
         plant_files(folder)?;
@@ -49,10 +49,10 @@ impl AttackSite {
         let (victim, victims_input) = victim(program)?;
         let leaked = leak(&File::open(at("home/state.db"))?)?;
         let tcp = TcpListener::bind("127.0.0.1:0")?;
-        // silent-ok: a machine may be without the sixth version of IP.
+        // silent-ok: the machine may have no IPv6.
         let tcp6 = TcpListener::bind("[::1]:0").ok();
         let udp = UdpSocket::bind("127.0.0.1:0")?;
-        // silent-ok: so it may be without System V memory.
+        // silent-ok: the machine may have no System V memory.
         let segment = segment(key).ok();
         let text = |path: PathBuf| path.to_string_lossy().into_owned();
         let mut facts = BTreeMap::from([
@@ -101,7 +101,7 @@ impl AttackSite {
         Ok(Self { folder: folder.to_owned(), victim, segment, facts, _open: open })
     }
 
-    /// A word with what its braces name; `None` when this world does not have that.
+    /// Replaces the name in braces by its value. Returns `None` if this site has no such value.
     pub(super) fn fill(&self, word: &str) -> Option<String> {
         let Some((before, rest)) = word.split_once('{') else { return Some(word.to_owned()) };
         let (name, after) = rest.split_once('}')?;
@@ -136,16 +136,16 @@ fn plant_files(folder: &Path) -> io::Result<()> {
     symlink(at("home/automaton.json"), at("workspace/link"))
 }
 
-/// A number that no other world has.
+/// Returns a number that no other site has.
 fn key() -> u32 {
     static NEXT: AtomicU32 = AtomicU32::new(1);
     let world = NEXT.fetch_add(1, Ordering::Relaxed) & 0x7f;
     (world << 24) + std::process::id()
 }
 
-/// A System V segment of 64 bytes that holds the secret.
+/// Creates a System V segment of 64 bytes that contains the secret.
 fn segment(key: u32) -> nix::Result<i32> {
-    // SAFETY: the segment is new and larger than the secret; the pointer is let go of.
+    // SAFETY: the segment is new and larger than the secret. The pointer is detached.
     unsafe {
         let flags = libc::IPC_CREAT | libc::IPC_EXCL | 0o600;
         let segment = Errno::result(libc::shmget(key.cast_signed(), 64, flags))?;
@@ -158,18 +158,19 @@ fn segment(key: u32) -> nix::Result<i32> {
     }
 }
 
-/// A copy without close-on-exec, as a careless library makes one.
+/// Duplicates a descriptor without close-on-exec, as a careless library does.
 fn leak(file: &File) -> nix::Result<OwnedFd> {
-    // SAFETY: the call makes a descriptor that nobody else has.
+    // SAFETY: the call creates a descriptor that nobody else has.
     unsafe {
         let number = libc::fcntl(file.as_raw_fd(), libc::F_DUPFD, LEAKED_MIN);
         Errno::result(number).map(|number| OwnedFd::from_raw_fd(number))
     }
 }
 
-/// A process of this user, and what it ends with.
+/// Starts a process of this user. Returns it with the descriptor whose closing ends it.
 fn victim(program: &Path) -> io::Result<(Child, OwnedFd)> {
-    let ((input, ours), (told, output)) = (io::pipe()?, io::pipe()?);
+    let (input, ours) = io::pipe()?;
+    let (told, output) = io::pipe()?;
     let victim = ProcessCommand::new(program)
         .arg(WORD)
         .arg("be-victim")
@@ -177,18 +178,19 @@ fn victim(program: &Path) -> io::Result<(Child, OwnedFd)> {
         .stdin(Stdio::Descriptor(input.into()))
         .stdout(Stdio::Descriptor(output.into()));
     let victim = spawn(victim).map_err(io::Error::other)?;
-    let (mut told, mut ready) = (told, [0; 6]);
+    let mut told = told;
+    let mut ready = [0; 6];
     told.read_exact(&mut ready)?;
     Ok((victim, ours.into()))
 }
 
-/// A variable of this process that no sandbox has.
+/// Returns the name of a variable of this process that no sandbox has.
 fn foreign_variable() -> Option<String> {
     let mut names = std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned());
     names.find(|name| !["PATH", "HOME", "LANG", "TERM"].contains(&name.as_str()))
 }
 
-/// The kernel's handle of a file; `None` where the file system has none.
+/// Returns the kernel's handle of a file, or `None` if the file system has none.
 fn handle(path: &Path) -> io::Result<Option<[u8; 8 + 128]>> {
     let path = CString::new(path.as_os_str().as_bytes())?;
     let mut bytes = [0u8; 8 + 128];
@@ -196,7 +198,8 @@ fn handle(path: &Path) -> io::Result<Option<[u8; 8 + 128]>> {
     let mut mount = 0i32;
     // SAFETY: the path is terminated, the handle's size is given in it.
     let result = unsafe {
-        let (handle, mount) = (bytes.as_mut_ptr(), &raw mut mount);
+        let handle = bytes.as_mut_ptr();
+        let mount = &raw mut mount;
         libc::syscall(libc::SYS_name_to_handle_at, libc::AT_FDCWD, path.as_ptr(), handle, mount, 0)
     };
     Ok((result == 0).then_some(bytes))

@@ -1,14 +1,14 @@
-//! Capabilities: given up, with every way back.
+//! Gives up capabilities, and every way to regain them.
 //!
-//! In the sandbox's user namespace the program is user 0, which alone would
-//! give it all capabilities there at each `execve`.
+//! In the sandbox's user namespace the program is user 0. That alone would give it all
+//! capabilities there at each `execve`.
 
 use nix::errno::Errno;
 
 use super::{StepContext as _, StepFailure};
 
-/// `SECBIT_*` of the kernel's interface: no capabilities for user 0, none kept
-/// over a change of user, none ambient, and all of that for ever.
+/// `SECBIT_*` of the kernel's interface: no capabilities for user 0, none kept over a change of
+/// user, none ambient. The settings are permanent.
 const SECURE_BITS: libc::c_ulong = 1 << 0 | 1 << 1 | 1 << 2 | 1 << 3 | 1 << 5 | 1 << 6 | 1 << 7;
 
 /// `SECBIT_NO_SETUID_FIXUP` of the kernel's interface.
@@ -39,7 +39,7 @@ pub(crate) fn drop_bounding_set() -> Result<(), StepFailure> {
     for capability in 0..CAPABILITY_LIMIT {
         match prctl(libc::PR_CAPBSET_DROP, capability) {
             Ok(()) => {}
-            // Beyond the last one that this kernel knows.
+            // Beyond the last capability of this kernel.
             Err(Errno::EINVAL) => break,
             Err(errno) => return Err(errno).step("empty the capability bounding set"),
         }
@@ -47,17 +47,17 @@ pub(crate) fn drop_bounding_set() -> Result<(), StepFailure> {
     prctl(libc::PR_SET_SECUREBITS, SECURE_BITS).step("take the meaning from user 0")
 }
 
-/// Lets this process keep its capabilities when it is another user for a while.
-pub(crate) fn keep_with_user() -> Result<(), StepFailure> {
+/// Lets this process keep its capabilities while it temporarily is another user.
+pub(crate) fn keep_across_user_change() -> Result<(), StepFailure> {
     prctl(libc::PR_SET_SECUREBITS, KEEPS_WITH_USER).step("keep capabilities over a change of user")
 }
 
-/// Gives up all capabilities that this process has.
+/// Gives up all capabilities of this process.
 pub(crate) fn drop_all() -> Result<(), StepFailure> {
     let header = CapsHeader { version: CAPABILITY_VERSION, pid: 0 };
     let none = [CapsSets::default(); 2];
-    // SAFETY: header and sets have the layout of version 3, two sets of 32
-    // bits, and outlive the call.
+    // SAFETY: header and sets have the layout of version 3, two sets of 32 bits, and outlive the
+    // call.
     let result = unsafe { libc::syscall(libc::SYS_capset, &raw const header, none.as_ptr()) };
     Errno::result(result).map(drop).step("give up capabilities")
 }

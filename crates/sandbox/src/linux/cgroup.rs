@@ -1,7 +1,7 @@
-//! Control groups: the limits of memory, processes and processors over a whole tree.
+//! Control groups: limits on memory, processes and processor time over a whole tree.
 //!
-//! A group is made for each run by the helper, which outlives the tree and
-//! removes it. Must never touch a group that is not ours by name.
+//! The helper makes a group for each run. It outlives the tree and removes the group. It must
+//! never touch a group whose name is not ours.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -18,14 +18,13 @@ use crate::outcome::SessionUsage;
 use crate::plan::Cgroup;
 use crate::probe::CgroupBase;
 
-/// The time in which a processor's worth of time can be used up, in microseconds; the
-/// kernel's own default.
+/// The accounting period of processor time, in microseconds. This is the kernel's default.
 const PERIOD_US: u64 = 100_000;
 
-/// Our groups are called this, a process id, and nothing else.
+/// The prefix of our groups' names. Only a process id follows.
 const PREFIX: &str = "automaton-";
 
-/// A group that exists.
+/// An existing control group.
 #[derive(Debug)]
 pub(crate) struct CgroupHandle {
     base: CgroupBase,
@@ -44,13 +43,13 @@ impl CgroupHandle {
         Ok(group)
     }
 
-    /// Where a process of one thread enters the group by itself, with [`enter`]. To be
-    /// moved by another makes the kernel wait until no process of the machine is being
-    /// started, for milliseconds. The second interface has no such way.
+    /// Opens the files with which a single-threaded process enters the group itself, by
+    /// [`enter`]. Being moved by another process takes milliseconds, since the kernel then waits
+    /// until no process on the machine is being started. Returns no files on cgroup v2, which has
+    /// no such way.
     ///
     /// # Errors
-    ///
-    /// When the group is gone, or is not ours.
+    /// Fails if the group is gone or is not ours.
     pub(crate) fn entry_files(&self) -> Result<Vec<File>, StepFailure> {
         if matches!(self.base, CgroupBase::V2 { .. }) {
             return Ok(Vec::new());
@@ -59,7 +58,7 @@ impl CgroupHandle {
         self.folders().map(socket).collect::<io::Result<Vec<_>>>().step("open the group")
     }
 
-    /// Puts a process, and all that it will start, into the group.
+    /// Puts a process and its future children into the group.
     pub(crate) fn add(&self, pid: Pid) -> Result<(), StepFailure> {
         for folder in self.folders() {
             fs::write(folder.join("cgroup.procs"), pid.to_string()).step("enter the group")?;
@@ -67,8 +66,8 @@ impl CgroupHandle {
         Ok(())
     }
 
-    /// How many processes were killed for want of memory. Unknown counts as
-    /// none, since then nothing says that the limit was the cause.
+    /// Returns the number of processes killed for lack of memory. Returns 0 if unknown, since
+    /// then nothing shows that the limit was the cause.
     pub(crate) fn memory_kills(&self) -> u64 {
         let file = match &self.base {
             CgroupBase::V1 { memory, .. } => memory.join(&self.name).join("memory.oom_control"),
@@ -78,7 +77,7 @@ impl CgroupHandle {
         text.lines().find_map(|line| line.strip_prefix("oom_kill ")?.parse().ok()).unwrap_or(0)
     }
 
-    /// Below which group it was made.
+    /// Returns the parent of this group.
     pub(crate) const fn base(&self) -> &CgroupBase {
         &self.base
     }
@@ -94,9 +93,9 @@ impl CgroupHandle {
             (_, None) => {}
             (CgroupBase::V1 { memory, .. }, Some(bytes)) => {
                 write(memory, "memory.limit_in_bytes", bytes)?;
-                // Absent where the kernel does not account for swap.
+                // Absent if the kernel does not account for swap.
                 absent_is_fine(write(memory, "memory.memsw.limit_in_bytes", bytes))?;
-                // What sockets of the Internet have queued is counted apart.
+                // Queued data of internet sockets is counted separately.
                 absent_is_fine(write(memory, "memory.kmem.tcp.limit_in_bytes", bytes / 4))?;
             }
             (CgroupBase::V2 { parent, .. }, Some(bytes)) => {
@@ -109,7 +108,7 @@ impl CgroupHandle {
         match (&self.base, plan.cpus) {
             (CgroupBase::V1 { cpu: Some([quota, _]), .. }, Some(cpus)) => {
                 let set = write(quota, "cpu.cfs_quota_us", u64::from(cpus) * PERIOD_US);
-                // A group above that is held to less holds this one, too.
+                // A stricter limit of a group above applies to this one too.
                 set.or_else(|error| match error.kind() {
                     io::ErrorKind::InvalidInput => Ok(()),
                     _ => Err(error),
@@ -134,13 +133,14 @@ fn group_name(helper: u32) -> String {
     format!("{PREFIX}{helper}")
 }
 
-/// What the group of this helper uses now, as far as it tells. Can be asked by anybody.
+/// Returns the current usage of this helper's group, as far as it is readable. Any process can
+/// call it.
 pub(crate) fn usage(base: &CgroupBase, helper: u32) -> SessionUsage {
     let (memory, pids, file) = match base {
         CgroupBase::V1 { memory, pids, .. } => (memory, pids, "memory.usage_in_bytes"),
         CgroupBase::V2 { parent, .. } => (parent, parent, "memory.current"),
     };
-    // silent-ok: what cannot be read is unknown.
+    // silent-ok: an unreadable value is unknown.
     let text = |folder: &Path, file: &str| {
         fs::read_to_string(folder.join(group_name(helper)).join(file)).ok()
     };
@@ -162,8 +162,8 @@ pub(crate) fn usage(base: &CgroupBase, helper: u32) -> SessionUsage {
 impl Drop for CgroupHandle {
     fn drop(&mut self) {
         for folder in self.folders() {
-            // The kernel may need a moment after the last process is gone. What
-            // remains even so is removed by a later probe.
+            // The kernel may need a moment after the last process is gone. A later probe removes
+            // what remains.
             for _ in 0..50 {
                 match fs::remove_dir(&folder) {
                     Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
@@ -183,27 +183,26 @@ fn absent_is_fine(result: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// Enters a group by its doors.
+/// Enters a group through the files of [`CgroupHandle::entry_files`].
 ///
 /// # Errors
-///
-/// When the kernel does not let this process in.
+/// Fails if the kernel refuses.
 pub(crate) fn enter(doors: Vec<File>) -> Result<(), StepFailure> {
     doors.into_iter().try_for_each(|mut socket| socket.write_all(b"0")).step("enter the group")
 }
 
-/// Finds where groups can be made, by making one and moving a process that
-/// does nothing into it. Removes what killed helpers left there. The error
-/// says what was met.
+/// Finds a place for groups by making one and moving an idle process into it. Removes the groups
+/// of killed helpers. The error lists the problems of each place.
 pub(crate) fn find_base(idle: Pid) -> Result<CgroupHandle, String> {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
     let places =
         CgroupMounts { mounts: read("/proc/self/mountinfo"), own: read("/proc/self/cgroup") };
     let mut problems = Vec::new();
-    for base in places.bases() {
+    for base in places.candidate_bases() {
         sweep(&base);
         let cpus = base.limits_cpus().then_some(1);
-        let (memory_bytes, processes) = (Some(64 << 20), Some(16));
+        let memory_bytes = Some(64 << 20);
+        let processes = Some(16);
         let plan = Cgroup { base, memory_bytes, processes, cpus, lasts: false };
         let usable =
             |group: CgroupHandle| group.entry_files().and_then(|_| group.add(idle)).map(|()| group);
@@ -218,7 +217,7 @@ pub(crate) fn find_base(idle: Pid) -> Result<CgroupHandle, String> {
     })
 }
 
-/// A base as it is, and the same without limits of processors where it has those.
+/// Returns a base, and the same base without processor limits if it has those.
 fn candidates(base: CgroupBase) -> impl Iterator<Item = CgroupBase> {
     let without = base.limits_cpus().then(|| base.clone().without_cpus());
     std::iter::once(base).chain(without)
@@ -236,7 +235,7 @@ fn sweep(base: &CgroupBase) {
     }
 }
 
-/// What the kernel says about mounted hierarchies and our place in them.
+/// The mounted hierarchies and our place in them, as the kernel reports them.
 struct CgroupMounts {
     /// `/proc/self/mountinfo`.
     mounts: String,
@@ -245,12 +244,12 @@ struct CgroupMounts {
 }
 
 impl CgroupMounts {
-    /// The candidates, best first.
-    fn bases(&self) -> Vec<CgroupBase> {
+    /// Returns the candidates, best first.
+    fn candidate_bases(&self) -> Vec<CgroupBase> {
         let mut bases = Vec::new();
-        if let Some((mount, own)) = self.place("cgroup2", None) {
-            // Only a group without processes of its own can hand controllers
-            // on, so it is mostly an ancestor that can have ours.
+        if let Some((mount, own)) = self.find_hierarchy("cgroup2", None) {
+            // Only a group without processes of its own can delegate controllers. So the usable
+            // parent is usually an ancestor.
             let above = own.ancestors().take_while(|path| path.starts_with(&mount));
             let hands_on = |path: &Path, controllers: &[&str]| {
                 let text = fs::read_to_string(path.join("cgroup.subtree_control"));
@@ -263,17 +262,17 @@ impl CgroupMounts {
                 cpu: hands_on(path, &["cpu"]),
             }));
         }
-        let v1 = |controller| self.place("cgroup", Some(controller)).map(|(_, own)| own);
+        let v1 = |controller| self.find_hierarchy("cgroup", Some(controller)).map(|(_, own)| own);
         if let (Some(memory), Some(pids)) = (v1("memory"), v1("pids")) {
             let cpu = v1("cpu").zip(v1("cpuacct")).map(|(limit, count)| [limit, count]);
             bases.push(CgroupBase::V1 { memory, pids, cpu });
         }
-        // Without processors rather than not at all.
+        // Without processor limits rather than not at all.
         bases.into_iter().flat_map(candidates).collect()
     }
 
-    /// Where a hierarchy is mounted, and where in it we are.
-    fn place(&self, kind: &str, controller: Option<&str>) -> Option<(PathBuf, PathBuf)> {
+    /// Returns the mount point of a hierarchy and the path of our group in it.
+    fn find_hierarchy(&self, kind: &str, controller: Option<&str>) -> Option<(PathBuf, PathBuf)> {
         let (root, mount) = self.mounts.lines().find_map(|line| {
             // "36 31 0:33 ROOT MOUNT options [tags] - KIND source super-options"
             let (left, right) = line.split_once(" - ")?;
@@ -316,7 +315,7 @@ mod tests {
             own: "8:pids:/\n4:memory:/a/b\n0::/\n".to_owned(),
         };
         assert_eq!(
-            places.bases(),
+            places.candidate_bases(),
             [CgroupBase::V1 {
                 memory: "/sys/fs/cgroup/memory/a/b".into(),
                 pids: "/sys/fs/cgroup/pids/".into(),
@@ -340,7 +339,7 @@ mod tests {
             own: "0::/user/app/own.scope\n".to_owned(),
         };
         let of = |cpu| CgroupBase::V2 { parent: app.clone(), cpu };
-        assert_eq!(places.bases(), [of(true), of(false)]);
+        assert_eq!(places.candidate_bases(), [of(true), of(false)]);
     }
 
     #[test]
@@ -352,7 +351,9 @@ mod tests {
                 .to_owned(),
             own: "8:pids:/a\n4:memory:/a\n3:cpu,cpuacct:/a\n".to_owned(),
         };
-        let [with, without] = &*places.bases() else { panic!("{:?}", places.bases()) };
+        let [with, without] = &*places.candidate_bases() else {
+            panic!("{:?}", places.candidate_bases())
+        };
         let folders = ["/cg/cpu,cpuacct/a", "/cg/memory/a", "/cg/pids/a"].map(Path::new);
         assert!(with.limits_cpus() && with.folders() == folders, "{with:?}");
         assert!(!without.limits_cpus() && without.folders() == folders[1..], "{without:?}");
@@ -364,8 +365,8 @@ mod tests {
             mounts: "50 40 0:30 /docker/x /cg/memory rw - cgroup cgroup rw,memory\n".to_owned(),
             own: "4:memory:/docker/x/y\n".to_owned(),
         };
-        let (_, own) = places.place("cgroup", Some("memory")).unwrap();
+        let (_, own) = places.find_hierarchy("cgroup", Some("memory")).unwrap();
         assert_eq!(own, Path::new("/cg/memory/y"));
-        assert!(places.bases().is_empty());
+        assert!(places.candidate_bases().is_empty());
     }
 }

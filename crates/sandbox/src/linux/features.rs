@@ -1,7 +1,6 @@
-//! Tries what the layers are made of, in processes to be thrown away.
+//! Tests the features that the layers need, in disposable processes.
 //!
-//! Must leave nothing behind, and must never take a feature for given because
-//! of a version number.
+//! It must leave nothing behind, and must never infer a feature from a version number.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -23,7 +22,7 @@ use crate::probe::{Feature, Probe};
 /// `LANDLOCK_CREATE_RULESET_VERSION` of the kernel's interface.
 const LANDLOCK_VERSION_FLAG: u32 = 1;
 
-/// All namespaces that are tried.
+/// All tested namespaces.
 const ALL: [Namespace; 6] = [
     Namespace::User,
     Namespace::Mount,
@@ -33,13 +32,13 @@ const ALL: [Namespace; 6] = [
     Namespace::HostName,
 ];
 
-/// Runs in a new process and tells with the byte that it returns.
+/// A trial that runs in a new process and reports its result.
 type Trial<'a> = &'a dyn Fn() -> Result<(), StepFailure>;
 
-/// Where files may be that are lent, when nobody says where they are.
+/// Candidate places of lent files if no workspace is given.
 const PLACES: [&str; 3] = ["/home", "/var/lib", "/tmp"];
 
-/// Tries everything: at once, as a run needs it, and each for itself where that fails.
+/// Tests all features: first together, as a run needs them, and separately if that fails.
 pub(crate) fn probe(workspace: Option<PathBuf>) -> Probe {
     let ids = Ids::current();
     let mounts = |trial: Trial<'_>| {
@@ -47,9 +46,9 @@ pub(crate) fn probe(workspace: Option<PathBuf>) -> Probe {
     };
     let proc = || mount::mount_proc(Path::new("/proc")).step("mount /proc");
     let whole = || mounts(&mount::try_interface).and_then(|()| proc());
-    // Each group is removed when this is dropped, after the end of the process in it.
+    // Each group is removed when dropped, after its process has ended.
     let (all, cgroup) = try_in(&ALL, &whole, cgroup::find_base);
-    // Where there are no namespaces any process will do for the groups.
+    // Without namespaces, any process can test the groups.
     let cgroup = cgroup.or_else(|| try_in(&[], &|| Ok(()), cgroup::find_base).1);
     let is_whole = all.is_available();
     let alone = |namespaces: &[Namespace], trial: Trial<'_>| {
@@ -68,7 +67,7 @@ pub(crate) fn probe(workspace: Option<PathBuf>) -> Probe {
         ipc_namespace: namespace(ipc),
         host_name_namespace: namespace(host_name),
         landlock_abi: landlock_abi(),
-        seccomp: seccomp::missing().map_or(Feature::Available(()), Feature::Missing),
+        seccomp: seccomp::unavailable_reason().map_or(Feature::Available(()), Feature::Missing),
         cgroup: match cgroup {
             Some(Ok(group)) => Feature::Available(group.base().clone()),
             Some(Err(reason)) => Feature::Missing(reason),
@@ -77,12 +76,14 @@ pub(crate) fn probe(workspace: Option<PathBuf>) -> Probe {
     }
 }
 
-/// Whether a sandbox can have a user of its own, who has files in this place or in any one.
+/// Tests whether a sandbox can have its own host user with files in the workspace, or anywhere if
+/// none is given.
 fn own_user(workspace: Option<PathBuf>) -> Feature {
     if !Ids::current().is_root() {
         return Feature::Missing("only root can give commands one, they run as this user".into());
     }
-    let (user, ids) = (OWN_USERS.start, Ids::own(OWN_USERS.start));
+    let user = OWN_USERS.start;
+    let ids = Ids::from_number(OWN_USERS.start);
     let places = workspace.map_or_else(|| PLACES.map(PathBuf::from).to_vec(), |it| vec![it]);
     let lends = |lent: OwnedFd| {
         let nowhere = Err(Errno::ENOENT).step("find a place");
@@ -91,7 +92,9 @@ fn own_user(workspace: Option<PathBuf>) -> Feature {
             before.or_else(|_| mount::try_lending(place, &lent).step(name()))
         })
     };
-    if let Err(StepFailure { step, problem }) = own_user::lend(user).and_then(lends) {
+    if let Err(StepFailure { step, problem }) =
+        own_user::mapped_user_namespace(user).and_then(lends)
+    {
         return Feature::Missing(format!("{step}: {problem}"));
     }
     let trial =
@@ -99,8 +102,8 @@ fn own_user(workspace: Option<PathBuf>) -> Feature {
     try_in_as(ids, &[Namespace::User, Namespace::Mount], &trial, |_| ()).0
 }
 
-/// Whether a step succeeds in new namespaces, and what is found out about its process, which
-/// waits for that.
+/// Tests whether a step succeeds in new namespaces. Meanwhile the process waits, and `examine`
+/// inspects it.
 fn try_in<T>(
     namespaces: &[Namespace],
     trial: Trial<'_>,
@@ -109,7 +112,7 @@ fn try_in<T>(
     try_in_as(Ids::current(), namespaces, trial, examine)
 }
 
-/// The same in the name of these ids.
+/// As [`try_in`], with these ids.
 fn try_in_as<T>(
     ids: Ids,
     namespaces: &[Namespace],
@@ -120,7 +123,7 @@ fn try_in_as<T>(
         let (answer, answer_write) = pipe2(OFlag::O_CLOEXEC)?;
         let (end, held) = pipe2(OFlag::O_CLOEXEC)?;
         let born = ns::clone_as(ids, namespaces);
-        // A copy has this to ask for anew, and so has who was another user for a while.
+        // A clone does not inherit this setting, and changing the user clears it.
         die_with_parent();
         match born? {
             ForkResult::Child => {
@@ -151,29 +154,29 @@ fn try_in_as<T>(
     }
 }
 
-/// Nothing of a probe outlives whoever asked for it: a trial may hang in the kernel, and
-/// would hold its group.
+/// Makes this process end with its parent. A trial may hang in the kernel and would keep its
+/// group.
 pub(crate) fn die_with_parent() {
-    // silent-ok: what cannot be asked for is a process that ends by itself, as most do.
+    // silent-ok: most processes end by themselves anyway.
     prctl::set_pdeathsig(Signal::SIGKILL).ok();
 }
 
-/// Tells, and waits until the helper lets go of the other end, or is gone.
+/// Reports the result, and waits until the helper closes the other end or is gone.
 fn answer_and_wait(answer: OwnedFd, end: OwnedFd, trial: Trial<'_>) -> ! {
     let text = match trial() {
         Ok(()) => "ok".to_owned(),
         Err(StepFailure { step, problem }) => format!("{step}: {problem}"),
     };
-    // silent-ok: an answer that does not arrive is a feature that is missing.
+    // silent-ok: a result that does not arrive counts as a missing feature.
     drop(File::from(answer).write_all(text.as_bytes()));
-    // silent-ok: whatever is read or is not, it is over.
+    // silent-ok: the wait is over, whatever was read.
     drop(File::from(end).read(&mut [0]));
     // SAFETY: ends this copy of the helper at once, without its destructors.
     unsafe { libc::_exit(0) }
 }
 
 fn landlock_abi() -> Feature<i32> {
-    // SAFETY: with this flag the call reads no attributes and makes nothing.
+    // SAFETY: with this flag the call reads no attributes and creates nothing.
     let abi = unsafe {
         let nothing = std::ptr::null::<u8>();
         libc::syscall(libc::SYS_landlock_create_ruleset, nothing, 0usize, LANDLOCK_VERSION_FLAG)

@@ -1,8 +1,7 @@
-//! The helper: what a launcher starts under another name of its executable.
+//! The helper: the launcher's executable under another name.
 //!
-//! It stays outside of the namespaces, holds the control group, and waits for
-//! the tree to end. It must be entered on the main thread before any other
-//! thread exists, since it clones itself.
+//! It stays outside of the namespaces, holds the control group, and waits for the tree to end. It
+//! must be entered on the main thread before any other thread exists, since it clones itself.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -30,16 +29,15 @@ use crate::report::{HelperReport, HelperRequest, INHERIT_FD, LIFELINE_FD, REPORT
 /// The name under which an executable is the helper.
 pub const ARG0: &str = "automaton-sandbox";
 
-/// Acts as the sandbox's helper if this process was started as one: then the
-/// answer is the code with which `main` has to return. It must be the first
-/// thing that `main` does.
+/// Runs the sandbox's helper if this process was started as one, and returns the exit code of
+/// `main`. It must be the first call of `main`.
 #[must_use]
 pub fn helper_main_if_invoked() -> Option<ExitCode> {
     let arg0 = std::env::args_os().next()?;
     (Path::new(&arg0).file_name()? == ARG0).then(helper_main)
 }
 
-/// Where the helper and the first process say what happened.
+/// The channel on which the helper and the first process report.
 #[derive(Debug)]
 pub(crate) struct Reporter(OwnedFd);
 
@@ -48,15 +46,15 @@ impl Reporter {
         Self(socket)
     }
 
-    /// Says it. When nobody listens any more the run is ending anyway.
-    pub(crate) fn say(&self, report: &HelperReport) {
-        self.hand(report, &[]);
+    /// Sends a report. If nobody listens, the run is ending anyway.
+    pub(crate) fn send(&self, report: &HelperReport) {
+        self.send_with(report, &[]);
     }
 
-    /// Says it and hands over descriptors.
-    pub(crate) fn hand(&self, report: &HelperReport, descriptors: &[BorrowedFd<'_>]) {
+    /// Sends a report with descriptors.
+    pub(crate) fn send_with(&self, report: &HelperReport, descriptors: &[BorrowedFd<'_>]) {
         if let Ok(text) = serde_json::to_vec(report) {
-            // silent-ok: a launcher that is gone has cut the lifeline too.
+            // silent-ok: a launcher that is gone has also closed the lifeline.
             let _ = packet::send(&self.0, &text, descriptors, MsgFlags::empty());
         }
     }
@@ -69,11 +67,10 @@ impl AsFd for Reporter {
 }
 
 fn helper_main() -> ExitCode {
-    // What is started through a descriptor is called by its number else.
-    // silent-ok: a name for those who look at the machine's processes.
+    // Otherwise a process started through a descriptor is named after the descriptor's number.
+    // silent-ok: the name only helps people who look at processes.
     prctl::set_name(c"automaton-sandb").ok();
-    // Without the channels this is no launcher's doing, and there is nobody to
-    // tell.
+    // Without the channels no launcher started this process, and nobody can be told.
     let channels = [REQUEST_FD, REPORT_FD, LIFELINE_FD].map(take_inherited);
     let [Ok(request), Ok(report), Ok(lifeline)] = channels else { return ExitCode::FAILURE };
     let reporter = Reporter(report);
@@ -81,9 +78,9 @@ fn helper_main() -> ExitCode {
         HelperRequest::Run { script, targets } => supervise(&script, &targets, &reporter, lifeline),
         HelperRequest::Probe { workspace } => {
             features::die_with_parent();
-            // It may have died before that.
+            // The launcher may have died before that.
             if matches!(await_any([lifeline.as_fd()], Some(Duration::ZERO)), Ok([false])) {
-                reporter.say(&HelperReport::Features(Box::new(features::probe(workspace))));
+                reporter.send(&HelperReport::Features(Box::new(features::probe(workspace))));
             }
             Ok(())
         }
@@ -91,7 +88,7 @@ fn helper_main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(problem) => {
-            reporter.say(&HelperReport::Failed(problem));
+            reporter.send(&HelperReport::Failed(problem));
             ExitCode::FAILURE
         }
     }
@@ -103,7 +100,7 @@ fn read_request(request: OwnedFd) -> Result<HelperRequest, StepFailure> {
     serde_json::from_slice(&text).step("understand the plan")
 }
 
-/// Lets the tree be born, and stays until it is gone.
+/// Starts the process tree, and stays until it is gone.
 fn supervise(
     script: &HelperScript,
     targets: &[i32],
@@ -119,13 +116,13 @@ fn supervise(
     let own = OwnUser::make(script)?;
     let caller = Ids::current();
     if caller.is_root() {
-        // An ordinary user cannot do this, and its groups come along.
+        // An ordinary user cannot do this and keeps its groups.
         setgroups(&[]).step("give up supplementary groups")?;
     }
     let group = script.cgroup.as_ref().map(CgroupHandle::make).transpose()?;
     let doors = group.as_ref().map_or(Ok(Vec::new()), CgroupHandle::entry_files)?;
     let enters_itself = !doors.is_empty();
-    rlimit::leave_no_cores()?;
+    rlimit::forbid_core_dumps()?;
     let outer_network = NetworkId::current()?;
     let null = File::options().read(true).write(true).open("/dev/null").step("open /dev/null")?;
     let socket_bytes_max = watch::socket_bytes_max();
@@ -157,38 +154,37 @@ fn supervise(
                 .and_then(|()| moved.map_or(Ok(()), |group| group.add(child)))
                 .and_then(|()| File::from(go).write_all(b"g").step("start the first process"));
             if born.is_err() {
-                end(child);
+                kill_child(child);
             }
             wait_or_end(child, &lifeline);
-            // silent-ok: how it ended is told by the first process itself.
+            // silent-ok: the first process itself reports its end.
             let _ = waitpid(child, None);
             if let Some(group) = &group {
-                reporter.say(&HelperReport::Usage { memory_kills: group.memory_kills() });
+                reporter.send(&HelperReport::Usage { memory_kills: group.memory_kills() });
             }
             born
         }
     }
 }
 
-/// Waits until the first process ends; ends it when the lifeline is cut.
+/// Waits until the first process ends. Kills it if the lifeline is closed.
 fn wait_or_end(child: Pid, lifeline: &OwnedFd) {
-    let Ok(pidfd) = pidfd_open(child) else { return end(child) };
+    let Ok(pidfd) = pidfd_open(child) else { return kill_child(child) };
     loop {
         match await_any([pidfd.as_fd(), lifeline.as_fd()], None) {
             Ok([true, _]) => return,
             Ok([false, false]) => {}
-            Ok([false, true]) | Err(_) => return end(child),
+            Ok([false, true]) | Err(_) => return kill_child(child),
         }
     }
 }
 
-fn end(child: Pid) {
-    // silent-ok: a process that is already gone is what we want.
+fn kill_child(child: Pid) {
+    // silent-ok: a process that is already gone is fine.
     let _ = kill(child, Signal::SIGKILL);
 }
 
-/// Lets go of the program's standard streams, so that only the program has
-/// them.
+/// Releases the program's standard streams, so that only the program has them.
 pub(crate) fn leave_standard_streams(null: &File) -> Result<(), StepFailure> {
     dup2_stdin(null)
         .and_then(|()| dup2_stdout(null))

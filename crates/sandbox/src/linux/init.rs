@@ -1,8 +1,8 @@
-//! The first process of the namespaces: builds the sandbox, starts the
-//! program, reaps orphans, and takes the whole tree with it when it ends.
+//! The first process of the namespaces: builds the sandbox, starts the program, reaps orphans,
+//! and ends the whole tree with itself.
 //!
-//! It keeps its capabilities in the namespace, so it must never touch
-//! anything that the program controls once that runs.
+//! It keeps its capabilities in the namespace. So it must never touch anything that the program
+//! controls once the program runs.
 
 use std::fs::{self, File};
 use std::io::Read as _;
@@ -30,58 +30,60 @@ use crate::plan::{HelperScript, Setup, TreeLimits};
 use crate::process::{await_any, ended};
 use crate::report::HelperReport;
 
-/// The longest that a newborn may take to become its program.
+/// The longest time from a process's start until it executes its program.
 const BIRTH_MAX: Duration = Duration::from_secs(5);
 
-/// What the helper leaves to the first process.
+/// The inputs that the helper passes to the first process.
 pub(crate) struct Init<'a> {
     pub(crate) script: &'a HelperScript,
     pub(crate) ids: Ids,
-    /// What the root shows of the host, where the helper has opened it.
+    /// The opened host trees of the root, if the helper has opened them.
     pub(crate) trees: Option<HostTrees>,
     pub(crate) reporter: &'a Reporter,
-    /// Ends with the launcher.
+    /// A descriptor that closes with the launcher.
     pub(crate) lifeline: OwnedFd,
     /// The program's descriptors and their numbers.
     pub(crate) inherit: Vec<(OwnedFd, i32)>,
     pub(crate) null: File,
-    /// By which it enters its control group before anything else, and what it starts with
-    /// it. Empty where there is none, or where the helper puts it there.
+    /// The files with which this process enters its control group, before anything else. Empty if
+    /// there is no group, or if the helper moves the process.
     pub(crate) cgroup_files: Vec<File>,
     /// See [`watch::socket_bytes_max`].
     pub(crate) socket_bytes_max: u64,
-    /// The network of those outside.
+    /// The network outside of the sandbox.
     pub(crate) outer_network: NetworkId,
-    /// Says that the program may start: where the helper puts this process into the control
-    /// group, that it has.
+    /// A pipe on which the helper permits the program to start, after it has moved this process
+    /// into the control group.
     pub(crate) go: OwnedFd,
 }
 
-/// Runs the program to its end. Its end is the end of this process, and with
-/// it of every process in the namespace.
+/// Runs the program to its end, and then ends this process. That ends every process in the
+/// namespace.
 pub(crate) fn run(init: Init<'_>) -> ! {
     let reporter = init.reporter;
     match start_and_wait(init) {
-        Ok(Some(status)) => reporter.say(&HelperReport::Ended(status)),
+        Ok(Some(status)) => reporter.send(&HelperReport::Ended(status)),
         Ok(None) => {}
-        Err(problem) => reporter.say(&HelperReport::Failed(problem)),
+        Err(problem) => reporter.send(&HelperReport::Failed(problem)),
     }
-    // SAFETY: ends this copy of the helper at once; the helper's own exit
-    // handlers and destructors belong to the helper.
+    // SAFETY: ends this copy of the helper at once. The helper's own exit handlers and
+    // destructors belong to the helper.
     unsafe { libc::_exit(0) }
 }
 
-/// How the program ended; `None` when the launcher is gone or wants an end.
+/// Runs the program. Returns its exit status, or `None` if the launcher is gone or wants an end.
 fn start_and_wait(init: Init<'_>) -> Result<Option<ExitStatus>, StepFailure> {
     let Init { script, reporter, lifeline, inherit, null, cgroup_files: doors, .. } = init;
-    let (ids, mut trees) = (init.ids, init.trees);
-    let (go, watch) = (init.go, Watcher::new(&script.watch, init.socket_bytes_max));
+    let ids = init.ids;
+    let mut trees = init.trees;
+    let go = init.go;
+    let watch = Watcher::new(&script.watch, init.socket_bytes_max);
     cgroup::enter(doors)?;
     for step in &script.setup {
         set_up(step, &init.outer_network, ids, &mut trees, reporter)?;
     }
-    // Where this process did not enter its control group by itself, the helper has put it
-    // there meanwhile. The program must not be born before that.
+    // If this process did not enter its control group itself, the helper moves it meanwhile. The
+    // program must not be started before that.
     let mut byte = [0];
     if File::from(go).read(&mut byte).step("wait for the helper")? == 0 {
         return Ok(None);
@@ -90,21 +92,20 @@ fn start_and_wait(init: Init<'_>) -> Result<Option<ExitStatus>, StepFailure> {
     let confine = Confinement::new(&script.confine)?;
     let Some(exec) = &script.exec else {
         leave_standard_streams(&null)?;
-        reporter.say(&HelperReport::Started);
+        reporter.send(&HelperReport::Started);
         return serve::SessionServer::new(&confine, reporter).serve(watch, &lifeline, &ends);
     };
     let born = PendingProgram { confine: &confine, exec, inherit, terminal: false };
     let program = start_program(born, &lifeline)?;
     leave_standard_streams(&null)?;
-    reporter.say(&HelperReport::Started);
-    let end = look_after(program, &ends, &lifeline, watch);
-    // silent-ok: where the namespace ends with us this is not needed; it is
-    // where a drill took the namespace away.
+    reporter.send(&HelperReport::Started);
+    let end = supervise_program(program, &ends, &lifeline, watch);
+    // silent-ok: the namespace usually ends with us. This is for a drill without a namespace.
     let _ = killpg(program, Signal::SIGKILL);
     end
 }
 
-/// A descriptor that is readable when a child has ended.
+/// Creates a descriptor that is readable when a child has ended.
 fn child_ends() -> Result<SignalFd, StepFailure> {
     let mut children = SigSet::empty();
     children.add(Signal::SIGCHLD);
@@ -113,8 +114,8 @@ fn child_ends() -> Result<SignalFd, StepFailure> {
         .step("receive SIGCHLD")
 }
 
-/// Starts a program, and waits until it runs; not longer than its lifeline holds, nor than
-/// any start takes: what runs already may keep a newborn from going on.
+/// Starts a program and waits until it runs. The wait ends with the lifeline or after a fixed
+/// time, since running programs may stop a new one.
 pub(crate) fn start_program(
     born: PendingProgram<'_>,
     lifeline: &OwnedFd,
@@ -129,8 +130,8 @@ pub(crate) fn start_program(
         ForkResult::Parent { child } => child,
     };
     drop((failure_write, born));
-    let told = last_words(failure.into(), lifeline).inspect_err(|_| {
-        // silent-ok: it may have ended by itself just now.
+    let told = read_start_error(failure.into(), lifeline).inspect_err(|_| {
+        // silent-ok: it may just have ended by itself.
         let _ = kill(program, Signal::SIGKILL);
     })?;
     if told.is_empty() {
@@ -141,10 +142,12 @@ pub(crate) fn start_program(
     Err(StepFailure { step: step.to_owned(), problem: problem.to_owned() })
 }
 
-/// What a newborn says that does not become its program; nothing when it does.
-fn last_words(mut failure: File, lifeline: &OwnedFd) -> Result<Vec<u8>, StepFailure> {
-    let (step, deadline) = ("wait for the program's start", now() + BIRTH_MAX);
-    let (mut told, mut piece) = (Vec::new(), [0; 512]);
+/// Reads the error of a process that fails to execute its program. Empty if it succeeds.
+fn read_start_error(mut failure: File, lifeline: &OwnedFd) -> Result<Vec<u8>, StepFailure> {
+    let step = "wait for the program's start";
+    let deadline = now() + BIRTH_MAX;
+    let mut told = Vec::new();
+    let mut piece = [0; 512];
     loop {
         let left = deadline.saturating_duration_since(now());
         match await_any([failure.as_fd(), lifeline.as_fd()], Some(left)).step(step)? {
@@ -178,7 +181,7 @@ fn set_up(
         Setup::Proxy { port } => {
             let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, *port));
             let listener = listener.step("listen for the way out")?;
-            reporter.hand(&HelperReport::Proxy, &[listener.as_fd()]);
+            reporter.send_with(&HelperReport::Proxy, &[listener.as_fd()]);
             Ok(())
         }
         Setup::PrivateMounts => mount::make_private(),
@@ -209,22 +212,22 @@ fn set_up(
     }
 }
 
-/// Reaps what ends, until that is the program or something demands an end.
-fn look_after(
+/// Reaps processes until the program ends or something demands an end.
+fn supervise_program(
     program: Pid,
     ends: &SignalFd,
     lifeline: &OwnedFd,
     mut watch: Watcher<'_>,
 ) -> Result<Option<ExitStatus>, StepFailure> {
     loop {
-        let ready = await_any([lifeline.as_fd(), ends.as_fd()], watch.patience());
+        let ready = await_any([lifeline.as_fd(), ends.as_fd()], watch.next_check());
         let [cut, _] = ready.step("wait for the program")?;
         if cut {
             return Ok(None);
         }
         ends.read_signal().step("receive SIGCHLD")?;
         if let Some(status) = reap(program)? {
-            return Ok(Some(watch.explain(status)));
+            return Ok(Some(watch.correct_status(status)));
         }
         if let Some(status) = watch.exceeded() {
             return Ok(Some(status));
@@ -232,7 +235,7 @@ fn look_after(
     }
 }
 
-/// Looks at the sums of the tree, where nothing in the kernel does.
+/// Watches the totals of the tree, if nothing in the kernel does.
 pub(crate) struct Watcher<'a> {
     limits: &'a TreeLimits,
     socket_bytes_max: u64,
@@ -248,9 +251,9 @@ impl<'a> Watcher<'a> {
         self.limits.memory_bytes.is_some() || self.limits.processes.is_some()
     }
 
-    /// How a program ended: where the list of system calls ends those that ask for memory that
-    /// nobody counts, that is the memory limit's doing.
-    pub(crate) const fn explain(&self, status: ExitStatus) -> ExitStatus {
+    /// Corrects the exit status of a program. With the watcher's filter, a request for uncounted
+    /// memory ends the program by SIGSYS, which means that it exceeded its memory limit.
+    pub(crate) const fn correct_status(&self, status: ExitStatus) -> ExitStatus {
         match status {
             ExitStatus::Signalled(libc::SIGSYS) if self.limits.memory_bytes.is_some() => {
                 ExitStatus::MemoryExceeded
@@ -259,13 +262,13 @@ impl<'a> Watcher<'a> {
         }
     }
 
-    /// When the next look is due at the latest.
-    pub(crate) fn patience(&self) -> Option<Duration> {
+    /// Returns the longest wait until the next check.
+    pub(crate) fn next_check(&self) -> Option<Duration> {
         self.watches().then_some(watch::INTERVAL)
     }
 
-    /// How the tree must end now, if a sum is over its limit. Every child that ends wakes its
-    /// caller; the look is not that cheap.
+    /// Returns how the tree must end now, if a total is over its limit. Called whenever a child
+    /// ends, it checks at most once per interval, since a check is expensive.
     pub(crate) fn exceeded(&mut self) -> Option<ExitStatus> {
         if !self.watches() || self.looked.is_some_and(|then| then.elapsed() < watch::INTERVAL) {
             return None;
@@ -275,7 +278,7 @@ impl<'a> Watcher<'a> {
     }
 }
 
-/// Reaps all that ended; the answer is the program's end if it was among them.
+/// Reaps all ended children. Returns the program's status if it was among them.
 fn reap(program: Pid) -> Result<Option<ExitStatus>, StepFailure> {
     while let Some((pid, status)) = reap_next()? {
         if pid == program {
@@ -285,7 +288,7 @@ fn reap(program: Pid) -> Result<Option<ExitStatus>, StepFailure> {
     Ok(None)
 }
 
-/// Reaps one that ended, if any has.
+/// Reaps one ended child, if there is one.
 pub(crate) fn reap_next() -> Result<Option<(Pid, ExitStatus)>, StepFailure> {
     loop {
         match waitpid(None, Some(WaitPidFlag::WNOHANG)) {

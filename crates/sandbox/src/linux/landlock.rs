@@ -1,8 +1,8 @@
-//! Landlock: a second, independent wall around files, and one around TCP,
-//! signals and abstract sockets.
+//! Landlock: a second, independent barrier around files, and one around TCP, signals and abstract
+//! sockets.
 //!
-//! All rights of the probed version are restricted; a kernel that enforces
-//! less than asked is an error, never a lower level.
+//! All rights of the probed version are restricted. If the kernel enforces less than requested,
+//! that is an error, never a lower level.
 
 use std::fs;
 
@@ -27,7 +27,7 @@ pub(crate) fn apply(rules: &LandlockRules) -> Result<(), StepFailure> {
         let place = PathFd::new(&rule.path).step(step())?;
         created = created.add_rule(PathBeneath::new(place, rights)).step(step())?;
     }
-    // The plan has a step of its own for that.
+    // The plan has its own step for that.
     let status = created.no_new_privs(false).restrict_self().step(STEP)?;
     match status.ruleset {
         RulesetStatus::FullyEnforced => Ok(()),
@@ -53,8 +53,8 @@ fn ruleset(abi: ABI, rules: &LandlockRules) -> Result<landlock::RulesetCreated, 
     ruleset.create()
 }
 
-/// The rights of a rule, less those that only directories have when its path
-/// is a file. `None` when there is nothing at the path.
+/// Returns the rights of a rule, without those for directories if its path is a file. Returns
+/// `None` if the path does not exist.
 fn present_rights(rule: &FileRule, abi: ABI) -> Option<BitFlags<AccessFs>> {
     let metadata = fs::metadata(&rule.path).ok()?;
     let rights = match rule.rights {

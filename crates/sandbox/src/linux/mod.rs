@@ -1,7 +1,7 @@
-//! The kernel's side: one file for each mechanism.
+//! The kernel mechanisms, one file each.
 //!
-//! Everything here runs in the helper, in processes with one thread. It must
-//! never be called from the launching process.
+//! Everything here runs in the helper, in single-threaded processes. It must never be called from
+//! the launching process.
 
 pub(crate) mod caps;
 pub(crate) mod cgroup;
@@ -25,7 +25,7 @@ use crate::report::StepFailure;
 
 /// Names the step that an error belongs to.
 pub(crate) trait StepContext<T> {
-    /// The step in the infinitive, with its subject.
+    /// Adds the step, as an infinitive with its object.
     fn step(self, step: impl fmt::Display) -> Result<T, StepFailure>;
 }
 

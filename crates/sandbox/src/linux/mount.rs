@@ -1,8 +1,8 @@
-//! The new root: built from nothing, then made the only one.
+//! The new root, built from nothing and then made the only one.
 //!
-//! Host paths are opened before the new root covers anything, and attached as
-//! mounts of their own, so a path is looked up once and in the host's view.
-//! Nothing may be mounted after the root is sealed.
+//! Host paths are opened before the new root covers anything, and are attached as separate
+//! mounts. So a path is looked up once, as the host sees it. Nothing may be mounted after the
+//! root is sealed.
 
 use std::ffi::CStr;
 use std::fs::{self, File};
@@ -21,21 +21,22 @@ use super::{StepContext as _, StepFailure};
 use crate::plan::{BindAccess, Presence, ProcSource, RootNode};
 use crate::process::new_descriptor;
 
-/// Where the new root is built. It covers the host's directory of that name
-/// only in the new mount namespace, and only until it becomes the root.
+/// The place where the new root is built. It covers the host's directory of that name only in the
+/// new mount namespace, and only until it becomes the root.
 const BASE: &str = "/tmp";
 
-/// What is empty in the new root, in which it has to be before anything is covered.
+/// Empty places of the new root that cover other paths. They must exist before anything is
+/// covered.
 const EMPTY_FILE: &str = "dev/null";
 const EMPTY_FOLDER: &str = "mnt";
 
-/// The length of a file of zeros, none of which is on any disk or in memory.
+/// The length of a file of zeros, which takes no space on disk or in memory.
 const ZEROS_BYTES: u64 = 1 << 60;
 
 /// Enough for directories, links and small files.
 const ROOT_OPTIONS: &str = "mode=0755,size=1m";
 
-/// Covers the mounts below too.
+/// Applies to the mounts below too.
 const RECURSIVE: libc::c_uint = libc::AT_RECURSIVE as libc::c_uint;
 
 /// Stops the exchange of mounts with the host, in both directions.
@@ -44,11 +45,11 @@ pub(crate) fn make_private() -> Result<(), StepFailure> {
     mount(None::<&str>, "/", None::<&str>, flags, None::<&str>).step("make mounts private")
 }
 
-/// The nodes, each with what it shows of the host, attached nowhere yet.
+/// The nodes of the root, each with its opened but unattached host tree.
 pub(crate) type HostTrees = Vec<(RootNode, Option<OwnedFd>)>;
 
-/// Opens what these nodes show of the host. What the caller named is lent to the user to whom
-/// this namespace gives what is root's, if there is one.
+/// Opens the host trees of these nodes. If `lent` is a user namespace, the trees that the caller
+/// named are mapped to its user.
 pub(crate) fn open_trees(
     nodes: &[RootNode],
     lent: Option<&OwnedFd>,
@@ -60,7 +61,7 @@ pub(crate) fn open_trees(
     nodes.iter().flat_map(name_members).map(open).collect()
 }
 
-/// The node itself, or in the place of a family its members on this host.
+/// Returns the node itself, or for a family of paths its members on this host.
 fn name_members(node: &RootNode) -> Vec<RootNode> {
     let RootNode::Family { folder, prefix } = node else { return vec![node.clone()] };
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
@@ -77,8 +78,8 @@ fn name_members(node: &RootNode) -> Vec<RootNode> {
     members.map(|entry| bind(entry.path())).collect()
 }
 
-/// Builds the root, of what was opened or can be opened here, and makes it the only one. To a
-/// command that is root's to the host, what only root may read of the configuration is empty.
+/// Builds the root from the opened trees, or opens them here, and makes it the only root. If the
+/// command is root on the host, configuration that only root may read is covered by empty files.
 pub(crate) fn build_root(
     nodes: &[RootNode],
     trees: Option<HostTrees>,
@@ -94,14 +95,14 @@ pub(crate) fn build_root(
                 if inside.starts_with("/etc")
         );
         let is_there = tree.is_some();
-        let at = place(&node, tree)?;
+        let at = create_node(&node, tree)?;
         shown.extend(Some(at).filter(|_| is_hosts_root && is_configuration && is_there));
     }
     for at in shown {
         cover_private(&at).step(format!("hide private files of {}", at.display()))?;
     }
     chdir(BASE).step("enter the new root")?;
-    // The old root comes to lie over the new one and is then taken off.
+    // The old root is mounted over the new one and then detached.
     pivot_root(".", ".").step("change the root")?;
     umount2(".", MntFlags::MNT_DETACH).step("detach the host's root")?;
     chdir("/").step("enter the new root")?;
@@ -114,14 +115,12 @@ pub(crate) fn mount_proc(at: &Path) -> nix::Result<()> {
     mount(Some("proc"), at, Some("proc"), flags, None::<&str>)
 }
 
-/// Makes `/proc` read-only: for user 0 of the host it holds switches of the
-/// whole machine.
+/// Makes `/proc` read-only: for user 0 of the host it contains settings of the whole machine.
 pub(crate) fn seal_proc() -> Result<(), StepFailure> {
     seal(c"/proc").step("seal /proc")
 }
 
-/// Tries the calls on which this file depends, in a namespace to be thrown
-/// away.
+/// Tries the calls that this file needs, in a disposable namespace.
 pub(crate) fn try_interface() -> Result<(), StepFailure> {
     let tree = open_tree(Path::new("/usr"), 0).step("open_tree")?;
     set_attributes(&tree, libc::MOUNT_ATTR_RDONLY, None).step("mount_setattr")?;
@@ -129,15 +128,15 @@ pub(crate) fn try_interface() -> Result<(), StepFailure> {
     attach(&tree, Path::new(BASE)).step("move_mount")
 }
 
-/// Tries whether files there can be lent by this namespace.
+/// Tries whether files of a place can be mapped by this namespace.
 pub(crate) fn try_lending(place: &Path, lent: &OwnedFd) -> nix::Result<()> {
     set_attributes(&open_tree(place, 0)?, libc::MOUNT_ATTR_NOSUID, Some(lent))
 }
 
-/// What of the host a node shows, if it shows anything and it is there.
+/// Opens the host tree that a node shows, if it shows one that exists.
 fn open_host(node: &RootNode, lent: Option<&OwnedFd>) -> Result<Option<OwnedFd>, StepFailure> {
     let (host, access, presence) = match node {
-        // Inside it is the same link.
+        // Inside, it is the same link.
         RootNode::System { path } if path.is_symlink() => return Ok(None),
         RootNode::System { path } => (path.as_path(), BindAccess::ReadOnly, Presence::IfPresent),
         RootNode::Bind { host, access, presence, .. } => (host.as_path(), *access, *presence),
@@ -162,15 +161,15 @@ fn open_host(node: &RootNode, lent: Option<&OwnedFd>) -> Result<Option<OwnedFd>,
             libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NOEXEC
         }
     };
-    // Of the system there is what every user may read, and devices are everybody's.
+    // System files are those that every user may read, and devices are open to everybody.
     let is_named = matches!(node, RootNode::Bind { presence: Presence::Required, .. });
     let is_named = is_named && access != BindAccess::Device;
     set_attributes(&tree, attributes, lent.filter(|_| is_named)).step(name())?;
     Ok(Some(tree))
 }
 
-/// Makes one entry of the root, with what was opened for it.
-fn place(node: &RootNode, tree: Option<OwnedFd>) -> Result<PathBuf, StepFailure> {
+/// Creates one entry of the root, with its opened tree. Returns its path below the base.
+fn create_node(node: &RootNode, tree: Option<OwnedFd>) -> Result<PathBuf, StepFailure> {
     let (verb, inside) = match node {
         RootNode::Directory { path } => ("make", path.as_path()),
         RootNode::Text { path, .. } => ("write", path.as_path()),
@@ -187,11 +186,11 @@ fn place(node: &RootNode, tree: Option<OwnedFd>) -> Result<PathBuf, StepFailure>
     };
     let verb = if tree.is_some() { "attach" } else { verb };
     let at = Path::new(BASE).join(inside.strip_prefix("/").unwrap_or(inside));
-    fill(node, tree, &at).step(format!("{verb} {}", inside.display()))?;
+    fill_node(node, tree, &at).step(format!("{verb} {}", inside.display()))?;
     Ok(at)
 }
 
-fn fill(node: &RootNode, tree: Option<OwnedFd>, at: &Path) -> io::Result<()> {
+fn fill_node(node: &RootNode, tree: Option<OwnedFd>, at: &Path) -> io::Result<()> {
     let make_parent = || at.parent().map_or(Ok(()), fs::create_dir_all);
     match (node, tree) {
         (_, Some(tree)) => {
@@ -220,7 +219,7 @@ fn fill(node: &RootNode, tree: Option<OwnedFd>, at: &Path) -> io::Result<()> {
             fs::create_dir_all(at)?;
             let mut options = "mode=1777".to_owned();
             if let Some(bytes) = bytes_max {
-                // Empty files cost memory too: as many as there can be pages.
+                // Empty files cost memory too, so their number is limited to the number of pages.
                 let files = (bytes / 4096).max(1024);
                 options = format!("{options},size={bytes},nr_inodes={files}");
             }
@@ -236,7 +235,7 @@ fn fill(node: &RootNode, tree: Option<OwnedFd>, at: &Path) -> io::Result<()> {
         }
         (RootNode::Sealed { .. }, None) => seal_folder(at),
         (RootNode::Covered { .. }, None) => match fs::metadata(at) {
-            // What the kernel does not have now it does not get later.
+            // A path that the kernel does not have now will not appear later.
             Err(_) => Ok(()),
             Ok(found) => cover(at, if found.is_dir() { EMPTY_FOLDER } else { EMPTY_FILE }),
         },
@@ -247,8 +246,8 @@ fn fill(node: &RootNode, tree: Option<OwnedFd>, at: &Path) -> io::Result<()> {
     }
 }
 
-/// Mounts a folder over itself, read-only. What is there may be a program's making: no link
-/// is followed.
+/// Mounts a folder over itself, read-only. A program may have created its content, so no link is
+/// followed.
 fn seal_folder(at: &Path) -> io::Result<()> {
     match fs::create_dir(at) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
@@ -262,19 +261,18 @@ fn seal_folder(at: &Path) -> io::Result<()> {
     Ok(attach(&tree, at)?)
 }
 
-/// Mounts an instance of the file system of terminals that nobody else has.
+/// Mounts a private instance of the terminal file system.
 fn mount_terminals(at: &Path, count_max: u32) -> io::Result<()> {
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NOEXEC;
     let options = format!("newinstance,ptmxmode=0666,mode=0620,max={count_max}");
     match mount(Some("devpts"), at, Some("devpts"), flags, Some(options.as_str())) {
-        // They are no protection: a kernel without them, or one that gives none here, leaves
-        // programs without.
+        // Terminals are no protection. If the kernel refuses them, programs run without them.
         Err(Errno::ENODEV | Errno::EPERM) => Ok(()),
         mounted => Ok(mounted?),
     }
 }
 
-/// Covers what not everybody may read at this place and below, and follows no link.
+/// Covers every path at and below `at` that not everybody may read. Follows no link.
 fn cover_private(at: &Path) -> io::Result<()> {
     let found = fs::symlink_metadata(at)?;
     let everybody = found.permissions().mode() & 0o007;
@@ -290,7 +288,7 @@ fn cover_private(at: &Path) -> io::Result<()> {
     fs::read_dir(at)?.try_for_each(|entry| cover_private(&entry?.path()))
 }
 
-/// Mounts something of the new root that is empty over something else.
+/// Mounts an empty file or folder of the new root over a path.
 fn cover(at: &Path, empty: &str) -> io::Result<()> {
     let tree = open_tree(&Path::new(BASE).join(empty), 0)?;
     let attributes = libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NOEXEC;
@@ -303,31 +301,32 @@ fn mount_tmpfs(at: &Path, options: &str) -> nix::Result<()> {
     mount(Some("tmpfs"), at, Some("tmpfs"), flags, Some(options))
 }
 
-/// A copy of the mounts at and below a path, attached nowhere; looked up with these flags.
+/// Clones the mounts at and below a path without attaching them. `flags` control the lookup.
 fn open_tree(path: &Path, flags: libc::c_uint) -> nix::Result<OwnedFd> {
     let flags = flags | libc::OPEN_TREE_CLONE | libc::OPEN_TREE_CLOEXEC | RECURSIVE;
-    // SAFETY: the path is terminated and outlives the call, which makes a new
-    // descriptor.
+    // SAFETY: the path is terminated and outlives the call, which creates a new descriptor.
     path.with_nix_path(|path| unsafe {
         new_descriptor(libc::syscall(libc::SYS_open_tree, libc::AT_FDCWD, path.as_ptr(), flags))
     })?
 }
 
 fn attach(tree: &OwnedFd, at: &Path) -> nix::Result<()> {
-    let (tree, flags) = (tree.as_raw_fd(), libc::MOVE_MOUNT_F_EMPTY_PATH);
+    let tree = tree.as_raw_fd();
+    let flags = libc::MOVE_MOUNT_F_EMPTY_PATH;
     // SAFETY: both paths are terminated and outlive the call.
     let result = at.with_nix_path(|at| unsafe {
-        let (from, to) = (c"".as_ptr(), at.as_ptr());
+        let from = c"".as_ptr();
+        let to = at.as_ptr();
         libc::syscall(libc::SYS_move_mount, tree, from, libc::AT_FDCWD, to, flags)
     })?;
     Errno::result(result).map(drop)
 }
 
-/// Sets these attributes of a tree that is attached nowhere, ends its exchange of mounts, and
-/// lends its files by this namespace.
+/// Sets attributes of an unattached tree, makes it private, and maps its owners by `lent` if
+/// given.
 fn set_attributes(tree: &OwnedFd, attributes: u64, lent: Option<&OwnedFd>) -> nix::Result<()> {
     let flags = libc::AT_EMPTY_PATH as libc::c_uint | RECURSIVE;
-    let mut attributes = libc::mount_attr { propagation: libc::MS_PRIVATE, ..only(attributes) };
+    let mut attributes = libc::mount_attr { propagation: libc::MS_PRIVATE, ..setting(attributes) };
     if let Some(lent) = lent {
         attributes.attr_set |= libc::MOUNT_ATTR_IDMAP;
         attributes.userns_fd = lent.as_raw_fd().unsigned_abs().into();
@@ -335,13 +334,13 @@ fn set_attributes(tree: &OwnedFd, attributes: u64, lent: Option<&OwnedFd>) -> ni
     mount_setattr(tree.as_raw_fd(), c"", flags, attributes)
 }
 
-const fn only(attr_set: u64) -> libc::mount_attr {
+const fn setting(attr_set: u64) -> libc::mount_attr {
     libc::mount_attr { attr_set, attr_clr: 0, propagation: 0, userns_fd: 0 }
 }
 
-/// Makes a mount read-only, and none that lies below it.
+/// Makes one mount read-only, without the mounts below it.
 fn seal(path: &CStr) -> nix::Result<()> {
-    mount_setattr(libc::AT_FDCWD, path, 0, only(libc::MOUNT_ATTR_RDONLY))
+    mount_setattr(libc::AT_FDCWD, path, 0, setting(libc::MOUNT_ATTR_RDONLY))
 }
 
 fn mount_setattr(
@@ -350,9 +349,9 @@ fn mount_setattr(
     flags: libc::c_uint,
     attributes: libc::mount_attr,
 ) -> nix::Result<()> {
-    let (path, size) = (path.as_ptr(), size_of_val(&attributes));
-    // SAFETY: the path is terminated; the true size of the structure is given,
-    // and both outlive the call.
+    let path = path.as_ptr();
+    let size = size_of_val(&attributes);
+    // SAFETY: the path is terminated. The structure's true size is given. Both outlive the call.
     let result = unsafe {
         libc::syscall(libc::SYS_mount_setattr, fd, path, flags, &raw const attributes, size)
     };

@@ -1,8 +1,7 @@
-//! Namespaces: birth into them, ids, host name, loopback.
+//! Namespaces: creation, ids, host name, loopback.
 //!
-//! The first process is cloned straight into its namespaces, so that there is
-//! no moment in which half of them hold. Must only be used while the helper
-//! has one thread.
+//! The first process is cloned directly into its namespaces, so that there is no moment with only
+//! some of them. Must only be used while the helper has one thread.
 
 use std::fs;
 use std::os::fd::AsRawFd as _;
@@ -16,7 +15,7 @@ use nix::unistd::{ForkResult, Gid, Pid, Uid, setresgid, setresuid};
 use super::{StepContext as _, StepFailure};
 use crate::plan::Namespace;
 
-/// A network, as the kernel names it.
+/// The identity of a network namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NetworkId {
     device: u64,
@@ -24,14 +23,14 @@ pub(crate) struct NetworkId {
 }
 
 impl NetworkId {
-    /// The network of this process.
+    /// Returns the network of this process.
     pub(crate) fn current() -> Result<Self, StepFailure> {
         let found = fs::metadata("/proc/self/ns/net").step("look at the network")?;
         Ok(Self { device: found.dev(), inode: found.ino() })
     }
 }
 
-/// Refuses a network that those outside are in: sockets are harmless only in one of its own.
+/// Fails if this process is in the outer network. Sockets are harmless only in a separate one.
 pub(crate) fn require_own_network(outer: &NetworkId) -> Result<(), StepFailure> {
     let step = "make a network of its own";
     if NetworkId::current()? == *outer {
@@ -41,12 +40,13 @@ pub(crate) fn require_own_network(outer: &NetworkId) -> Result<(), StepFailure> 
     Ok(())
 }
 
-/// Who the first process is outside. The caller's ids have to be read before they are hidden.
+/// The ids of the first process outside of the namespaces. The caller's must be read before they
+/// change.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ids {
     user: Uid,
     group: Gid,
-    /// Whether they are the sandbox's own, and not the caller's.
+    /// True if they belong to the sandbox and not to the caller.
     own: bool,
 }
 
@@ -55,8 +55,8 @@ impl Ids {
         Self { user: Uid::effective(), group: Gid::effective(), own: false }
     }
 
-    /// A user and a group of the same number.
-    pub(crate) const fn own(user: u32) -> Self {
+    /// Returns a user and a group of the sandbox's own with this number.
+    pub(crate) const fn from_number(user: u32) -> Self {
         Self { user: Uid::from_raw(user), group: Gid::from_raw(user), own: true }
     }
 
@@ -65,8 +65,8 @@ impl Ids {
     }
 }
 
-/// Like `fork`, into new namespaces in the name of these ids: the kernel counts what is used
-/// up in a user namespace for whoever made it, too.
+/// Forks into new namespaces with these ids. The kernel also counts resources of a user namespace
+/// for the user that created it.
 pub(crate) fn clone_as(ids: Ids, namespaces: &[Namespace]) -> nix::Result<ForkResult> {
     if !ids.own {
         return clone_into(namespaces);
@@ -80,14 +80,15 @@ pub(crate) fn clone_as(ids: Ids, namespaces: &[Namespace]) -> nix::Result<ForkRe
     born
 }
 
-/// Takes on these ids for all but the one by which the kernel knows root.
+/// Changes all ids except the real one, by which the kernel still knows root.
 fn act_as(ids: Ids) -> nix::Result<()> {
-    let (same_user, same_group) = (Uid::from_raw(u32::MAX), Gid::from_raw(u32::MAX));
+    let same_user = Uid::from_raw(u32::MAX);
+    let same_group = Gid::from_raw(u32::MAX);
     setresgid(same_group, ids.group, ids.group)?;
     setresuid(same_user, ids.user, ids.user)
 }
 
-/// Like `fork`, into new namespaces.
+/// Forks into new namespaces.
 pub(crate) fn clone_into(namespaces: &[Namespace]) -> nix::Result<ForkResult> {
     let flags = namespaces.iter().fold(libc::SIGCHLD, |flags, namespace| {
         flags
@@ -101,9 +102,9 @@ pub(crate) fn clone_into(namespaces: &[Namespace]) -> nix::Result<ForkResult> {
                 Namespace::Cgroup => libc::CLONE_NEWCGROUP,
             }
     });
-    // SAFETY: without a stack and without CLONE_VM this is a fork: the child
-    // goes on with a copy of everything. The helper has one thread, so no lock
-    // can be held by a thread that the copy lacks.
+    // SAFETY: without a stack and without CLONE_VM this is a fork: the child continues with a
+    // copy of everything. The helper has one thread, so no lock can be held by a thread that the
+    // copy lacks.
     let pid = unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) };
     match Errno::result(pid)? {
         0 => Ok(ForkResult::Child),
@@ -114,20 +115,20 @@ pub(crate) fn clone_into(namespaces: &[Namespace]) -> nix::Result<ForkResult> {
     }
 }
 
-/// Makes the caller user 0 and group 0 of the new namespace, and nobody else
-/// anything.
+/// Maps the caller to user 0 and group 0 of the new namespace, and maps no other ids.
 pub(crate) fn map_ids(ids: Ids) -> Result<(), StepFailure> {
-    // A change of ids closes the files of a process in /proc.
+    // Changing ids closes the process's files in /proc.
     let reopen = || prctl::set_dumpable(true).step("open the first process's files");
     if ids.own {
         reopen()?;
     }
     fs::write("/proc/self/uid_map", format!("0 {} 1", ids.user)).step("map the user id")?;
-    // A kernel demands this before an ordinary user may map a group.
+    // The kernel demands this before an ordinary user may map a group.
     fs::write("/proc/self/setgroups", "deny").step("give up changing groups")?;
     fs::write("/proc/self/gid_map", format!("0 {} 1", ids.group)).step("map the group id")?;
     if ids.own {
-        let (user, group) = (Uid::from_raw(0), Gid::from_raw(0));
+        let user = Uid::from_raw(0);
+        let group = Gid::from_raw(0);
         let become_it = setresgid(group, group, group).and_then(|()| setresuid(user, user, user));
         become_it.step("become a user of its own")?;
         reopen()?;
@@ -139,8 +140,8 @@ pub(crate) fn map_ids(ids: Ids) -> Result<(), StepFailure> {
 pub(crate) fn loopback_up() -> Result<(), StepFailure> {
     let socket = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)
         .step("open a socket for the loopback interface")?;
-    // SAFETY: `ifreq` is plain data for which zero is a valid value; the name
-    // fits with its NUL; the request pointer is valid during the call.
+    // SAFETY: `ifreq` is plain data for which zero is a valid value. The name fits with its NUL.
+    // The request pointer is valid during the call.
     let result = unsafe {
         let mut request: libc::ifreq = std::mem::zeroed();
         for (place, byte) in request.ifr_name.iter_mut().zip(*b"lo") {

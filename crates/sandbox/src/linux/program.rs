@@ -1,6 +1,6 @@
-//! The program's own process, from its birth to `execve`.
+//! The program's own process, from the fork to `execve`.
 //!
-//! Each step takes something away for good. The order is the plan's.
+//! Each step gives something up for good. The plan defines the order.
 
 use std::convert::Infallible;
 use std::ffi::CString;
@@ -18,21 +18,22 @@ use super::seccomp::Filters;
 use super::{StepContext as _, StepFailure, caps, landlock, rlimit};
 use crate::launch::EXEC_STEP;
 use crate::plan::{Confine, ProgramEnvironment, ProgramExec};
-use crate::process::spawn::{close_at_exec_but, lift, lift_all, take_places, usual_signals};
+use crate::process::spawn::{
+    close_on_exec_except, lift, lift_all, place_descriptors, reset_signals,
+};
 
-/// A program about to be born.
+/// A program about to be executed.
 pub(crate) struct PendingProgram<'a> {
-    /// What it gives up before.
+    /// The restrictions to apply before.
     pub(crate) confine: &'a Confinement<'a>,
-    /// What it becomes.
     pub(crate) exec: &'a ProgramExec,
-    /// Its descriptors and their numbers.
+    /// The descriptors and their numbers.
     pub(crate) inherit: Vec<(OwnedFd, RawFd)>,
-    /// Whether its standard input is a terminal that it takes for its own.
+    /// True if the standard input is a terminal that becomes its controlling terminal.
     pub(crate) terminal: bool,
 }
 
-/// What every program of a script gives up, ready to be given up many times.
+/// The restrictions of every program of a script, prepared for repeated use.
 pub(crate) struct Confinement<'a>(Vec<(&'a Confine, Option<Filters>)>);
 
 impl<'a> Confinement<'a> {
@@ -45,11 +46,9 @@ impl<'a> Confinement<'a> {
     }
 }
 
-/// Becomes the program. What failed is said to `failure`, which closes by itself when the
-/// program runs.
+/// Executes the program. An error is written to `failure`, which closes when the program runs.
 pub(crate) fn run(born: PendingProgram<'_>, failure: OwnedFd) -> ! {
-    // A copy above all targets, so that no descriptor of the program's
-    // replaces it.
+    // A copy above all targets, so that no descriptor of the program replaces it.
     let (failure, StepFailure { step, problem }) = match lift(failure.as_fd()) {
         Err(error) => {
             let step = "move a descriptor".to_owned();
@@ -61,7 +60,7 @@ pub(crate) fn run(born: PendingProgram<'_>, failure: OwnedFd) -> ! {
             (lifted, problem)
         }
     };
-    // silent-ok: the first process may be gone, and then nobody wants to know.
+    // silent-ok: if the first process is gone, nobody needs the error.
     drop(File::from(failure).write_all(format!("{step}\n{problem}").as_bytes()));
     // SAFETY: ends this copy of the helper at once, without its destructors.
     unsafe { libc::_exit(127) }
@@ -74,10 +73,10 @@ fn try_run(born: PendingProgram<'_>) -> Result<Infallible, StepFailure> {
     let candidates = candidates.collect::<Result<Vec<_>, _>>()?;
     let environment = environment(exec)?;
     let step = "pass the program's descriptors";
-    take_places(&lift_all(inherit).step(step)?).step(step)?;
-    // The Rust runtime ignores `SIGPIPE` and we blocked `SIGCHLD`: the program
-    // must find neither.
-    usual_signals().step("unblock signals")?;
+    place_descriptors(&lift_all(inherit).step(step)?).step(step)?;
+    // The Rust runtime ignores `SIGPIPE`, and we blocked `SIGCHLD`: the program must find
+    // neither.
+    reset_signals().step("unblock signals")?;
     umask(Mode::S_IWGRP | Mode::S_IWOTH);
     for (step, filters) in &steps.0 {
         match filters {
@@ -91,13 +90,13 @@ fn try_run(born: PendingProgram<'_>) -> Result<Infallible, StepFailure> {
     Err(execute(&candidates, &environment))
 }
 
-/// Makes the standard input the terminal of this session.
+/// Makes the standard input the controlling terminal of this session.
 fn take_terminal() -> nix::Result<()> {
-    // SAFETY: numbers only; a descriptor that is no terminal makes the call fail.
+    // SAFETY: the call takes numbers only. If the descriptor is not a terminal, the call fails.
     Errno::result(unsafe { libc::ioctl(0, libc::TIOCSCTTY, 0) }).map(drop)
 }
 
-/// Strings in the form that `execve` takes.
+/// Converts strings to the form that `execve` takes.
 fn terminated<T: Into<Vec<u8>>>(
     strings: impl Iterator<Item = T>,
 ) -> Result<Vec<CString>, StepFailure> {
@@ -115,7 +114,7 @@ fn environment(exec: &ProgramExec) -> Result<Vec<CString>, StepFailure> {
     terminated(inherited.chain(named))
 }
 
-/// Executes the first candidate that exists; returns only when that fails.
+/// Executes the first candidate that exists. Returns only if that fails.
 fn execute(candidates: &[Vec<CString>], environment: &[CString]) -> StepFailure {
     let mut met = Errno::ENOENT;
     for words in candidates {
@@ -148,7 +147,7 @@ fn confine(step: &Confine) -> Result<(), StepFailure> {
         Confine::Seccomp(filter) => Filters::make(filter)?.apply(),
         Confine::DropCapabilities => caps::drop_all(),
         Confine::CloseDescriptors(keep) => {
-            close_at_exec_but(|number| keep.contains(&number)).step("close descriptors")
+            close_on_exec_except(|number| keep.contains(&number)).step("close descriptors")
         }
     }
 }

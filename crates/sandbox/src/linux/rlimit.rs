@@ -1,15 +1,15 @@
 //! Limits of single processes.
 //!
-//! They are only ever lowered, and hard: the program cannot raise them.
+//! They are only lowered, and hard limits: the program cannot raise them.
 
 use nix::sys::resource::{self, getrlimit, setrlimit};
 
 use super::{StepContext as _, StepFailure};
 use crate::plan::{NO_CORES, ResourceKind, ResourceLimit};
 
-/// Sets the limit of core images to the one that starts no handler of them either, also where
-/// this process has a lower one, which it may not raise unless it is root's.
-pub(crate) fn leave_no_cores() -> Result<(), StepFailure> {
+/// Sets the core dump limit to the value that also starts no core handler. If the limit is
+/// already lower, only root may raise it.
+pub(crate) fn forbid_core_dumps() -> Result<(), StepFailure> {
     let cores = resource::Resource::RLIMIT_CORE;
     let (_, hard) = getrlimit(cores).step("read the limit of core images")?;
     let set = setrlimit(cores, NO_CORES, NO_CORES);
@@ -17,7 +17,7 @@ pub(crate) fn leave_no_cores() -> Result<(), StepFailure> {
     if hard < NO_CORES { Ok(()) } else { set.step("limit core images") }
 }
 
-/// Lowers each limit to its value, or leaves it where it is lower already.
+/// Lowers each limit to its value. A lower limit stays as it is.
 pub(crate) fn apply(limits: &[ResourceLimit]) -> Result<(), StepFailure> {
     for limit in limits {
         let resource = match limit.resource {

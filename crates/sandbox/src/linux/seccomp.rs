@@ -1,12 +1,11 @@
 //! The system calls that a sandboxed program may make.
 //!
-//! Several filters, and a call needs all of them; the strictest answer counts. One
-//! knows calls by their numbers: it permits a list, answers `EPERM` to what is
-//! refused on purpose and `ENOSYS` to all else, so that a call of a future kernel
-//! is refused and a C library falls back, as it does for `clone3`, whose flags a
-//! filter cannot see. The next looks at arguments, and at the architecture. The
-//! others give an answer of their own to few calls. Never permit a call by its
-//! absence from the others.
+//! There are several filters. A call must pass all of them, and the strictest answer counts. One
+//! filter checks the number of a call: it permits a list, answers `EPERM` to calls refused on
+//! purpose, and `ENOSYS` to all others. So a call of a future kernel is refused, and a C library
+//! falls back, as it does for `clone3`, whose flags a filter cannot see. The next filter checks
+//! arguments and the architecture. The others give a special answer to a few calls. Never permit
+//! a call by its absence from the others.
 
 use std::collections::BTreeMap;
 use std::num::TryFromIntError;
@@ -22,7 +21,7 @@ use super::{StepContext as _, StepFailure};
 use crate::plan::{SharedMemory, SyscallFilter};
 use crate::spec::Network;
 
-/// What one system call's rules are; none means always.
+/// The rules of each system call. No rules means that the answer always applies.
 type SyscallRules = BTreeMap<i64, Vec<SeccompRule>>;
 
 const NAMESPACE_FLAGS: [libc::c_int; 8] = [
@@ -36,13 +35,13 @@ const NAMESPACE_FLAGS: [libc::c_int; 8] = [
     libc::CLONE_NEWTIME,
 ];
 
-/// `TIOCSTI` types into a terminal, `TIOCLINUX` pastes into a console,
-/// `TIOCSETD` loads line disciplines.
+/// `TIOCSTI` types into a terminal, `TIOCLINUX` pastes into a console, `TIOCSETD` loads line
+/// disciplines.
 const REFUSED_IOCTLS: [u64; 3] = [libc::TIOCSTI, libc::TIOCLINUX, libc::TIOCSETD];
 
-/// The commands of `fcntl`. All others are refused, those of later kernels among them: a lease
-/// or a delegation (`F_SETLEASE`, `F_SETDELEG`) keeps every other program of the machine from
-/// opening a file that can be read here, and `F_NOTIFY` is counted by nobody.
+/// The permitted commands of `fcntl`. All others are refused, including those of later kernels. A
+/// lease or a delegation (`F_SETLEASE`, `F_SETDELEG`) would keep every other program of the
+/// machine from opening a file that can be read here, and nothing counts `F_NOTIFY`.
 const FILE_COMMANDS: [libc::c_int; 29] = [
     libc::F_DUPFD,
     libc::F_GETFD,
@@ -75,7 +74,7 @@ const FILE_COMMANDS: [libc::c_int; 29] = [
     F_SET_FILE_RW_HINT,
 ];
 
-// Of the kernel's interface (`asm-generic/fcntl.h`, `linux/fcntl.h`).
+// From the kernel's interface (`asm-generic/fcntl.h`, `linux/fcntl.h`).
 const F_SETSIG: libc::c_int = 10;
 const F_GETSIG: libc::c_int = 11;
 const F_SETOWN_EX: libc::c_int = 15;
@@ -87,7 +86,7 @@ const F_SET_RW_HINT: libc::c_int = 1024 + 12;
 const F_GET_FILE_RW_HINT: libc::c_int = 1024 + 13;
 const F_SET_FILE_RW_HINT: libc::c_int = 1024 + 14;
 
-/// Where pages may be asked for that no limit of memory counts: the call, the argument with
+/// Calls that can ask for huge pages, which no memory limit counts: the call, the argument with
 /// its flags, and the flag.
 const HUGE_PAGES: [(i64, u8, u32); 3] = [
     (libc::SYS_mmap, 3, libc::MAP_HUGETLB.cast_unsigned()),
@@ -95,8 +94,8 @@ const HUGE_PAGES: [(i64, u8, u32); 3] = [
     (libc::SYS_shmget, 2, libc::SHM_HUGETLB.cast_unsigned()),
 ];
 
-/// Options by which a socket holds more than it does by itself, which is what it is taken for
-/// where no control group counts it: larger queues, and pages of the program's own.
+/// Options that make a socket hold more than the size that the watcher assumes without a control
+/// group: larger queues, and pages of the program.
 const SOCKET_SIZES: [libc::c_int; 5] = [
     libc::SO_SNDBUF,
     libc::SO_RCVBUF,
@@ -105,64 +104,65 @@ const SOCKET_SIZES: [libc::c_int; 5] = [
     libc::SO_ZEROCOPY,
 ];
 
-/// `TCP_ULP`: a protocol within the kernel over a connection, such as TLS. Programs have theirs.
+/// `TCP_ULP`: a protocol in the kernel over a connection, such as TLS. Programs have their own.
 const TCP_ULP: u64 = 31;
 
-/// The flags of a mapping that is shared and of no file. `MAP_SHARED_VALIDATE` has the bit of
-/// `MAP_SHARED`, and `MAP_PRIVATE` has not.
+/// The flags of a shared anonymous mapping. `MAP_SHARED_VALIDATE` contains the bit of
+/// `MAP_SHARED`, and `MAP_PRIVATE` does not.
 const SHARED_AND_OF_NO_FILE: u64 =
     libc::MAP_SHARED.cast_unsigned() as u64 | libc::MAP_ANONYMOUS.cast_unsigned() as u64;
 
-/// From this size on such a mapping ends the program that asks for it where nobody counts it, in
-/// bytes. A smaller one is refused, since programs that try one do without.
+/// The size in bytes from which an uncounted mapping ends the program. A smaller one is refused,
+/// since programs that try one can do without.
 const UNCOUNTED_BYTES: u64 = 1 << 20;
 
 /// `SECCOMP_FILTER_FLAG_NEW_LISTENER`: a filter that outlives its program.
 const LASTING_FILTER: u64 = 1 << 3;
 
-/// The user and the group that a program has inside, and those that mean "as it is". A change of
-/// owner to these is the kernel's to judge; there is no other user or group.
+/// The ids that a change of owner may name: user and group 0, and -1 for "unchanged". The kernel
+/// judges these. There is no other user or group inside.
 const OWN_OWNERS: [u64; 2] = [0, 0xffff_ffff];
 
-/// The sandbox's first process, by its number inside. To slow it down takes capabilities that
-/// no program has; to limit it, and so to end it, takes none.
+/// The process id of the sandbox's first process. Slowing it down needs capabilities that no
+/// program has. Limiting it, and so ending it, needs none.
 const FIRST_PROCESS: u64 = 1;
 
-/// The bit of `O_TMPFILE` that is its own: it makes a file that gets its name later, and is
-/// no `O_CREAT`.
+/// The bit that only `O_TMPFILE` has. It creates a file that gets its name later, without
+/// `O_CREAT`.
 const NAMELESS: u64 = 0o20_000_000;
 
-/// The transports of the internet families: the usual one of a type, TCP, UDP and echoes. Others
-/// are large parts of the kernel that few programs use, and to ask for one loads it.
+/// The permitted transports of the internet families: the default of a type, TCP, UDP and ICMP.
+/// Others are large parts of the kernel that few programs use, and asking for one loads it.
 const TRANSPORTS: [libc::c_int; 5] =
     [0, libc::IPPROTO_TCP, libc::IPPROTO_UDP, libc::IPPROTO_ICMP, libc::IPPROTO_ICMPV6];
 
 /// The part of a socket's type that is not a flag.
 const SOCKET_TYPE_MASK: u64 = 0xf;
 
-/// What `personality` may be asked for: to tell, the default, and the default
-/// without address randomisation, which debuggers and test tools use.
+/// The permitted arguments of `personality`: the query, the default, and the default without
+/// address randomisation, which debuggers and test tools use.
 const PERSONALITIES: [u64; 3] = [0xffff_ffff, 0, 0x0004_0000];
 
-/// The lists in the kernel's form. To make them takes longer than to start a program.
+/// The filters in the kernel's form. Compiling them takes longer than starting a program.
 pub(crate) struct Filters(Vec<BpfProgram>);
 
 impl Filters {
     pub(crate) fn make(filter: &SyscallFilter) -> Result<Self, StepFailure> {
         let step = "make the list of system calls";
         let refuse = SeccompAction::Errno(Errno::EPERM as u32);
-        let by_arguments = judge_arguments(filter).and_then(|rules| answer(rules, refuse));
-        let owners = judge_owners().and_then(|rules| answer(rules, SeccompAction::Errno(0)));
+        let by_arguments = argument_rules(filter).and_then(|rules| with_action(rules, refuse));
+        let owners = owner_rules().and_then(|rules| with_action(rules, SeccompAction::Errno(0)));
         let mut filters =
             vec![by_arguments.step(step)?, owners.step(step)?, by_number(filter).step(step)?];
         if filter.shared_memory == SharedMemory::Refused {
-            let too_much = uncounted_memory();
-            let too_much = too_much.and_then(|rules| answer(rules, SeccompAction::KillProcess));
+            let too_much = uncounted_memory_rules();
+            let too_much =
+                too_much.and_then(|rules| with_action(rules, SeccompAction::KillProcess));
             filters.push(too_much.step(step)?);
-            // The answer after which programs copy by themselves.
+            // After this error, programs copy the data themselves.
             let instead = SeccompAction::Errno(Errno::EINVAL as u32);
             let pinned = SyscallRules::from([(libc::SYS_sendfile, Vec::new())]);
-            filters.push(answer(pinned, instead).step(step)?);
+            filters.push(with_action(pinned, instead).step(step)?);
         }
         Ok(Self(filters))
     }
@@ -173,14 +173,13 @@ impl Filters {
     }
 }
 
-/// Why this machine has no such filters; `None` if it has.
-pub(crate) fn missing() -> Option<String> {
+/// Returns the reason why this machine lacks such filters, or `None` if it has them.
+pub(crate) fn unavailable_reason() -> Option<String> {
     if let Err(error) = architecture() {
         return Some(error.to_string());
     }
     let action = libc::SECCOMP_RET_ERRNO;
-    // SAFETY: the pointer to the action is valid during the call, which only
-    // asks.
+    // SAFETY: the pointer to the action is valid during the call, which only queries.
     let result = unsafe {
         libc::syscall(libc::SYS_seccomp, libc::SECCOMP_GET_ACTION_AVAIL, 0, &raw const action)
     };
@@ -191,14 +190,14 @@ fn architecture() -> Result<TargetArch, BackendError> {
     std::env::consts::ARCH.try_into()
 }
 
-/// A filter that gives this answer where one of the rules matches, and permits all else.
-fn answer(rules: SyscallRules, action: SeccompAction) -> Result<BpfProgram, BackendError> {
+/// Builds a filter that gives this answer if one of the rules matches, and permits all else.
+fn with_action(rules: SyscallRules, action: SeccompAction) -> Result<BpfProgram, BackendError> {
     SeccompFilter::new(rules, SeccompAction::Allow, action, architecture()?)?.try_into()
 }
 
-/// Matches giving a file to a user or a group that there is not inside. It is answered as done
-/// and does nothing, as under fakeroot: the owner stays, and archives unpack.
-fn judge_owners() -> Result<SyscallRules, BackendError> {
+/// Returns rules that match a change of owner to an id that does not exist inside. Such a call
+/// reports success and does nothing, as under fakeroot: the owner stays, and archives unpack.
+fn owner_rules() -> Result<SyscallRules, BackendError> {
     let other = |argument| {
         let differs = OWN_OWNERS.map(|own| differs(argument, own));
         rule(&differs.into_iter().collect::<Result<Vec<_>, _>>()?)
@@ -209,11 +208,12 @@ fn judge_owners() -> Result<SyscallRules, BackendError> {
         .collect()
 }
 
-/// Matches asking for memory that the watcher cannot count, much at once: the program ends, as
-/// it does at its memory limit.
-fn uncounted_memory() -> Result<SyscallRules, BackendError> {
+/// Returns rules that match a large request for memory that the watcher cannot count. The program
+/// then ends, as at its memory limit.
+fn uncounted_memory_rules() -> Result<SyscallRules, BackendError> {
     let shared = masked(3, SHARED_AND_OF_NO_FILE, SHARED_AND_OF_NO_FILE)?;
-    let (size, at_least) = (SeccompCmpArgLen::Qword, SeccompCmpOp::Ge);
+    let size = SeccompCmpArgLen::Qword;
+    let at_least = SeccompCmpOp::Ge;
     let large = SeccompCondition::new(1, size, at_least, UNCOUNTED_BYTES)?;
     Ok(SyscallRules::from([
         (libc::SYS_mmap, vec![rule(&[shared, large])?]),
@@ -221,14 +221,14 @@ fn uncounted_memory() -> Result<SyscallRules, BackendError> {
     ]))
 }
 
-/// The filter that looks at numbers alone. The kernel runs it for every number when it is
-/// installed, so it asks for none in turn: it halves what is left until one answer is.
+/// Builds the filter of call numbers. The kernel runs it for every number when it is installed,
+/// so it searches by bisection instead of comparing each number.
 fn by_number(filter: &SyscallFilter) -> Result<BpfProgram, TryFromIntError> {
     let unknown = libc::SECCOMP_RET_ERRNO | Errno::ENOSYS as u32;
     let refuse = libc::SECCOMP_RET_ERRNO | Errno::EPERM as u32;
     let counted = filter.shared_memory == SharedMemory::Counted;
     let counted = PERMITTED_IF_COUNTED.iter().copied().filter(|_| counted);
-    // These two are the second filter's to judge.
+    // The second filter judges these two.
     let judged = [libc::SYS_clone, libc::SYS_personality];
     let permitted = syscalls::permitted().chain(counted).chain(judged);
     let permitted = permitted.map(|call| (call, libc::SECCOMP_RET_ALLOW));
@@ -242,23 +242,24 @@ fn by_number(filter: &SyscallFilter) -> Result<BpfProgram, TryFromIntError> {
             steps.push(FilterStep { first, answer });
         }
     }
-    // The number comes first in what a filter is given.
+    // The number comes first in the input of a filter.
     let number = instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0);
-    Ok([vec![number], halved(&steps)?].concat())
+    Ok([vec![number], bisect(&steps)?].concat())
 }
 
-/// From which number on, up to the next step, an answer is given.
+/// A range of call numbers with the same answer. It ends at the next step.
 struct FilterStep {
     first: u32,
     answer: u32,
 }
 
-fn halved(steps: &[FilterStep]) -> Result<BpfProgram, TryFromIntError> {
+fn bisect(steps: &[FilterStep]) -> Result<BpfProgram, TryFromIntError> {
     match steps.split_at(steps.len() / 2) {
         (_, []) => Ok(Vec::new()),
         ([], [step, ..]) => Ok(vec![instruction(libc::BPF_RET | libc::BPF_K, 0, step.answer)]),
         (low, high @ [step, ..]) => {
-            let (low, high) = (halved(low)?, halved(high)?);
+            let low = bisect(low)?;
+            let high = bisect(high)?;
             let is_high = libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K;
             let jump = instruction(is_high, u8::try_from(low.len())?, step.first);
             Ok([vec![jump], low, high].concat())
@@ -266,12 +267,12 @@ fn halved(steps: &[FilterStep]) -> Result<BpfProgram, TryFromIntError> {
     }
 }
 
-/// One that goes on with the next when it does not jump.
+/// Returns an instruction that continues with the next one if it does not jump.
 fn instruction(code: u32, jump: u8, operand: u32) -> sock_filter {
     sock_filter { code: code as u16, jt: jump, jf: 0, k: operand }
 }
 
-fn judge_arguments(filter: &SyscallFilter) -> Result<SyscallRules, BackendError> {
+fn argument_rules(filter: &SyscallFilter) -> Result<SyscallRules, BackendError> {
     let mut rules = SyscallRules::new();
     let usual = PERSONALITIES.iter().map(|value| differs(0, *value));
     let unusual = rule(&usual.collect::<Result<Vec<_>, _>>()?)?;
@@ -291,7 +292,7 @@ fn judge_arguments(filter: &SyscallFilter) -> Result<SyscallRules, BackendError>
         rules.insert(call, vec![rule(&[masked(argument, flag, flag)?])?]);
     }
     rules.insert(libc::SYS_prlimit64, vec![rule(&[equal(0, FIRST_PROCESS)?])?]);
-    rules.insert(libc::SYS_socket, judge_sockets(filter.network)?);
+    rules.insert(libc::SYS_socket, socket_rules(filter.network)?);
     let layer = [equal(1, libc::IPPROTO_TCP.cast_unsigned().into())?, equal(2, TCP_ULP)?];
     rules.insert(libc::SYS_setsockopt, vec![rule(&layer)?]);
     if filter.shared_memory == SharedMemory::Refused {
@@ -322,9 +323,10 @@ fn judge_arguments(filter: &SyscallFilter) -> Result<SyscallRules, BackendError>
     Ok(rules)
 }
 
-/// Matches sockets that are not for programs of the same sandbox, and raw ones. Interfaces can be
-/// listed where there is a loopback; to change them takes a capability that no program has.
-fn judge_sockets(network: Network) -> Result<Vec<SeccompRule>, BackendError> {
+/// Returns rules that match sockets which are not for programs of the same sandbox, and raw ones.
+/// With a loopback, interfaces can be listed. Changing them needs a capability that no program
+/// has.
+fn socket_rules(network: Network) -> Result<Vec<SeccompRule>, BackendError> {
     let unix = libc::AF_UNIX.cast_unsigned().into();
     if network == Network::None {
         return Ok(vec![rule(&[differs(0, unix)?])?]);
@@ -362,8 +364,8 @@ fn refuse_uncounted(rules: &mut SyscallRules) -> Result<(), BackendError> {
     Ok(())
 }
 
-/// Matches giving a file the rights of its owner or group, with the mode in
-/// this argument. On the host, the workspace's files have an owner: ours.
+/// Returns rules that match setting the set-user-id or set-group-id bit, with the mode in this
+/// argument. On the host, the workspace's files belong to our user.
 fn privilege_rules(
     when: &[SeccompCondition],
     argument: u8,
@@ -377,7 +379,7 @@ fn privilege_rules(
         .collect()
 }
 
-/// Matches making a device node, with the mode in this argument.
+/// Returns rules that match creating a device node, with the mode in this argument.
 fn device_rules(argument: u8) -> Result<Vec<SeccompRule>, BackendError> {
     let kind = u64::from(libc::S_IFMT);
     [libc::S_IFCHR, libc::S_IFBLK]
@@ -390,8 +392,8 @@ fn rule(conditions: &[SeccompCondition]) -> Result<SeccompRule, BackendError> {
     SeccompRule::new(conditions.to_vec())
 }
 
-// The arguments compared here are 32 bits wide: the kernel ignores what a
-// program puts above them, so the filter has to as well.
+// The compared arguments are 32 bits wide. The kernel ignores the bits above them, so the filter
+// must too.
 
 fn equal(argument: u8, value: u64) -> Result<SeccompCondition, BackendError> {
     SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, value)
@@ -406,13 +408,13 @@ fn masked(argument: u8, mask: u64, value: u64) -> Result<SeccompCondition, Backe
     SeccompCondition::new(argument, SeccompCmpArgLen::Dword, comparison, value)
 }
 
-/// The crate's own way to do this would also set `no_new_privs`, which is a
-/// step of its own in our plans.
+/// Installs a filter. The library's own function would also set `no_new_privs`, which is a
+/// separate step of our plans.
 fn install(program: &BpfProgram) -> nix::Result<()> {
     let len = libc::c_ushort::try_from(program.len()).map_err(|_| Errno::E2BIG)?;
     let program = libc::sock_fprog { len, filter: program.as_ptr().cast_mut().cast() };
-    // SAFETY: the structure points to as many instructions as it says, in the
-    // kernel's layout; the kernel only copies them, during the call.
+    // SAFETY: the structure points to as many instructions as it says, in the kernel's layout.
+    // The kernel only copies them, during the call.
     let result = unsafe {
         libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const program)
     };
@@ -451,8 +453,8 @@ mod tests {
         }
     }
 
-    /// What the filter by numbers answers, as the kernel would run it.
-    fn answer(program: &[sock_filter], number: u32) -> u32 {
+    /// Returns the answer of the number filter, as the kernel would run it.
+    fn with_action(program: &[sock_filter], number: u32) -> u32 {
         let mut at = 1;
         loop {
             let step = &program[at];
@@ -478,7 +480,7 @@ mod tests {
                     (_, true) => libc::SECCOMP_RET_ERRNO | Errno::EPERM as u32,
                     _ => libc::SECCOMP_RET_ERRNO | Errno::ENOSYS as u32,
                 };
-                assert_eq!(answer(&program, number), expected, "{number}");
+                assert_eq!(with_action(&program, number), expected, "{number}");
             }
         }
     }

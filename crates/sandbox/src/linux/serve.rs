@@ -1,8 +1,8 @@
-//! A session's first process at work: starts what its launcher orders, tells how each
-//! ended, and ends each when its lifeline is cut.
+//! The first process of a session: starts the programs that its launcher orders, reports how each
+//! ended, and ends each whose lifeline is closed.
 //!
-//! Orders come from outside alone; nothing inside can reach this process. What a program
-//! left running stays, until the session ends.
+//! Orders come only from outside. Nothing inside can reach this process. Processes that a program
+//! leaves behind continue until the session ends.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -28,18 +28,18 @@ use crate::plan::ProgramExec;
 use crate::process::packet;
 use crate::report::{HelperReport, SessionRequest};
 
-/// The most programs that are under way at a time. What they started does not count.
+/// The most programs at a time. Processes that they start do not count.
 const PROGRAMS_MAX: usize = 256;
 
-/// A program that runs.
+/// A running program.
 struct RunningProgram {
     pid: Pid,
     report: Reporter,
-    /// Whether its owner still wants it; gone once it was ended.
+    /// The program's lifeline, or `None` after the program was ended.
     lifeline: Option<OwnedFd>,
 }
 
-/// What runs, and where orders come from.
+/// The running programs and the channel of orders.
 pub(crate) struct SessionServer<'a> {
     confine: &'a Confinement<'a>,
     orders: &'a Reporter,
@@ -51,7 +51,8 @@ impl<'a> SessionServer<'a> {
         Self { confine, orders, programs: Vec::new() }
     }
 
-    /// Serves until the launcher is gone or wants an end, or a limit of the whole is exceeded.
+    /// Serves until the launcher is gone or wants an end, or a limit of the whole session is
+    /// exceeded.
     pub(crate) fn serve(
         mut self,
         mut watch: Watcher<'_>,
@@ -59,7 +60,7 @@ impl<'a> SessionServer<'a> {
         ends: &SignalFd,
     ) -> Result<Option<ExitStatus>, StepFailure> {
         loop {
-            let ready = self.wait(lifeline, ends, watch.patience()).step("wait for orders")?;
+            let ready = self.wait(lifeline, ends, watch.next_check()).step("wait for orders")?;
             if ready[0] {
                 return Ok(None);
             }
@@ -70,8 +71,8 @@ impl<'a> SessionServer<'a> {
             ends.read_signal().step("receive SIGCHLD")?;
             while let Some((pid, status)) = reap_next()? {
                 if let Some(place) = self.programs.iter().position(|program| program.pid == pid) {
-                    let status = watch.explain(status);
-                    self.programs.swap_remove(place).report.say(&HelperReport::Ended(status));
+                    let status = watch.correct_status(status);
+                    self.programs.swap_remove(place).report.send(&HelperReport::Ended(status));
                 }
             }
             if let Some(status) = watch.exceeded() {
@@ -80,8 +81,8 @@ impl<'a> SessionServer<'a> {
         }
     }
 
-    /// Waits for something to do, and says where: the lifeline, the orders, the ends of
-    /// children, the lifelines of programs.
+    /// Waits for an event. Returns which descriptors are ready: the lifeline, the orders, the
+    /// ends of children, the lifelines of programs.
     fn wait(
         &self,
         lifeline: &OwnedFd,
@@ -102,17 +103,17 @@ impl<'a> SessionServer<'a> {
         Ok(fds.iter().map(|fd| fd.any().unwrap_or(true)).collect())
     }
 
-    /// Ends the programs whose lifelines are cut.
+    /// Ends the programs whose lifelines are closed.
     fn end_unwanted(&mut self, cut: &[bool]) {
         let held = self.programs.iter_mut().filter(|program| program.lifeline.is_some());
         for (program, _) in held.zip(cut).filter(|(_, cut)| **cut) {
             program.lifeline = None;
-            // silent-ok: it may have ended by itself just now.
+            // silent-ok: it may just have ended by itself.
             let _ = killpg(program.pid, Signal::SIGKILL);
         }
     }
 
-    /// Does what the next order says. What cannot be done is told to whoever ordered it.
+    /// Executes the next order. Its sender is told if that fails.
     fn take_order(&mut self) -> Result<(), StepFailure> {
         let mut knock = [0; 1];
         let received = packet::receive(self.orders, &mut knock, MsgFlags::MSG_DONTWAIT);
@@ -121,9 +122,9 @@ impl<'a> SessionServer<'a> {
             received => received.step("receive an order")?,
         };
         let mut descriptors = descriptors.into_iter();
-        // A launcher that is gone is noticed by its lifeline.
+        // If the launcher is gone, its lifeline shows that.
         let Some(order) = descriptors.next() else { return Ok(()) };
-        match (read(order)?, descriptors.collect()) {
+        match (read_order(order)?, descriptors.collect()) {
             (SessionRequest::Connect { port }, given) => connect_for(port, given),
             (SessionRequest::Run { exec, terminal }, given) => {
                 self.start_for(&exec, terminal, given)
@@ -142,10 +143,10 @@ impl<'a> SessionServer<'a> {
             .start(PendingProgram { confine: self.confine, exec, inherit, terminal }, &lifeline)
         {
             Ok(pid) => {
-                report.say(&HelperReport::Started);
+                report.send(&HelperReport::Started);
                 self.programs.push(RunningProgram { pid, report, lifeline: Some(lifeline) });
             }
-            Err(problem) => report.say(&HelperReport::Failed(problem)),
+            Err(problem) => report.send(&HelperReport::Failed(problem)),
         }
     }
 
@@ -161,21 +162,21 @@ impl<'a> SessionServer<'a> {
 fn connect_for(port: u16, given: Vec<OwnedFd>) {
     let Ok([report]) = <[OwnedFd; 1]>::try_from(given) else { return };
     let report = Reporter::new(report);
-    match connected(port) {
-        Ok(socket) => report.hand(&HelperReport::Connected, &[socket.as_fd()]),
-        Err(problem) => report.say(&HelperReport::Failed(problem)),
+    match connect_loopback(port) {
+        Ok(socket) => report.send_with(&HelperReport::Connected, &[socket.as_fd()]),
+        Err(problem) => report.send(&HelperReport::Failed(problem)),
     }
 }
 
-fn read(order: OwnedFd) -> Result<SessionRequest, StepFailure> {
+fn read_order(order: OwnedFd) -> Result<SessionRequest, StepFailure> {
     let mut text = Vec::new();
     File::from(order).read_to_end(&mut text).step("read an order")?;
     serde_json::from_slice(&text).step("understand an order")
 }
 
-/// A socket on its way to a port of the loopback. Never waits: the far end is a program that
-/// may not want to answer.
-fn connected(port: u16) -> Result<OwnedFd, StepFailure> {
+/// Opens a connection to a port of the loopback. It never waits, since the listening program may
+/// not answer.
+fn connect_loopback(port: u16) -> Result<OwnedFd, StepFailure> {
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
     let socket = socket(AddressFamily::Inet, SockType::Stream, flags, None);
     let socket = socket.step("open a socket")?;
@@ -185,7 +186,7 @@ fn connected(port: u16) -> Result<OwnedFd, StepFailure> {
         Ok(()) | Err(Errno::EINPROGRESS) => {}
         Err(errno) => return Err(errno).step(refused()),
     }
-    // On a loopback a refusal is there at once.
+    // On a loopback, a refusal is there at once.
     match getsockopt(&socket, SocketError).step(refused())? {
         0 => Ok(socket),
         number => Err(Errno::from_raw(number)).step(refused()),

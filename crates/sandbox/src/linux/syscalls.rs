@@ -1,13 +1,11 @@
-//! Pure: the names in the lists of [`super::seccomp`].
+//! Pure: the system call lists of [`super::seccomp`].
 //!
-//! A call that is in no list is answered with `ENOSYS`; so are `clone3` and
-//! `openat2`, whose arguments lie where a filter cannot look. Never add one here
-//! because a program asks for it, before it is known what it does to the host.
+//! A call in no list gets `ENOSYS`. So do `clone3` and `openat2`, whose arguments a filter cannot
+//! see. Never add a call because a program asks for it before its effect on the host is known.
 
 use libc::*;
 
-/// What programs need to compute, to use files, processes, threads, signals,
-/// time and sockets.
+/// Calls for computation, files, processes, threads, signals, time and sockets.
 #[rustfmt::skip]
 const PERMITTED_EVERYWHERE: &[i64] = &[
     SYS_accept, SYS_accept4, SYS_bind, SYS_brk, SYS_capget, SYS_capset, SYS_chdir, SYS_clock_getres,
@@ -48,7 +46,7 @@ const PERMITTED_EVERYWHERE: &[i64] = &[
     SYS_utimensat, SYS_wait4, SYS_waitid, SYS_write, SYS_writev,
 ];
 
-/// Older forms of the same that this architecture still has.
+/// Older forms of the same calls on this architecture.
 #[cfg(target_arch = "x86_64")]
 #[rustfmt::skip]
 const PERMITTED_ON_X86_64: &[i64] = &[
@@ -59,8 +57,8 @@ const PERMITTED_ON_X86_64: &[i64] = &[
     SYS_stat, SYS_symlink, SYS_time, SYS_unlink, SYS_utime, SYS_utimes, SYS_vfork,
 ];
 
-/// What administers a machine, looks into other processes, or is a large and young
-/// part of the kernel that ordinary programs do without.
+/// Calls that administer the machine, look into other processes, or belong to large and young
+/// parts of the kernel that ordinary programs do not need.
 #[rustfmt::skip]
 const REFUSED_EVERYWHERE: &[i64] = &[
     SYS_acct, SYS_add_key, SYS_adjtimex, SYS_bpf, SYS_chroot, SYS_clock_adjtime, SYS_clock_settime,
@@ -82,9 +80,9 @@ const REFUSED_ON_X86_64: &[i64] = &[
     SYS__sysctl,
 ];
 
-/// Memory that the watcher over processes does not see: files and segments that no process has
-/// to map, pages that a pipe keeps (one small page can keep a huge one), and rule sets of the
-/// kernel that grow without a limit.
+/// Calls for memory that the watcher over processes does not see: files and segments that no
+/// process maps, pages in a pipe (one small page can keep a huge one), and rule sets of the
+/// kernel without a limit.
 #[rustfmt::skip]
 pub(super) const PERMITTED_IF_COUNTED: &[i64] = &[
     SYS_landlock_add_rule, SYS_landlock_create_ruleset, SYS_landlock_restrict_self,
@@ -93,8 +91,8 @@ pub(super) const PERMITTED_IF_COUNTED: &[i64] = &[
     SYS_vmsplice,
 ];
 
-/// Calls that give a file to another owner: the call and its argument with the user. The group
-/// is in the next one.
+/// Calls that change the owner of a file: the call and its argument with the user. The group is
+/// the next argument.
 pub(super) const CHANGES_OF_OWNER: &[(i64, u8)] = &[
     (SYS_fchown, 1),
     (SYS_fchownat, 2),
@@ -109,12 +107,12 @@ const PERMITTED_ON_X86_64: &[i64] = &[];
 #[cfg(not(target_arch = "x86_64"))]
 const REFUSED_ON_X86_64: &[i64] = &[];
 
-/// All calls that are permitted without a condition.
+/// Returns all calls that are permitted without a condition.
 pub(super) fn permitted() -> impl Iterator<Item = i64> {
     PERMITTED_EVERYWHERE.iter().chain(PERMITTED_ON_X86_64).copied()
 }
 
-/// All calls that are refused without a condition.
+/// Returns all calls that are refused without a condition.
 pub(super) fn refused() -> impl Iterator<Item = i64> {
     REFUSED_EVERYWHERE.iter().chain(REFUSED_ON_X86_64).copied()
 }

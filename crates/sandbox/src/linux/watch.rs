@@ -1,9 +1,8 @@
-//! Adds up what a tree of processes uses, where no control group does.
+//! Sums up the resources of a process tree if no control group does.
 //!
-//! Runs in the namespace's first process, whose `/proc` shows exactly the
-//! tree. What it cannot see (memory that belongs to no process, pages that pipes keep, sockets
-//! made larger) the list of system calls refuses at this level; a socket it takes for as full as
-//! it can be.
+//! It runs in the namespace's first process, whose `/proc` shows exactly the tree. Some memory is
+//! invisible to it: memory of no process, pages in pipes, and enlarged sockets. The system call
+//! filter refuses those in this mode. Each socket counts as full.
 
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader};
@@ -15,39 +14,39 @@ use nix::sys::statvfs::statvfs;
 use crate::outcome::ExitStatus;
 use crate::plan::TreeLimits;
 
-/// How often the sum is taken.
+/// The interval between two sums.
 pub(crate) const INTERVAL: Duration = Duration::from_millis(20);
 
-/// What a socket holds each way where nobody sets it, in bytes.
+/// The default size of a socket's buffer in one direction, in bytes.
 const USUAL_SOCKET_BYTES: u64 = 212_992;
 
-/// How many locks on parts of files a tree may hold. The kernel needs memory for each, has no
-/// limit of them, and takes long to tell of very many.
+/// The most file locks of a tree. The kernel needs memory for each, does not limit them, and
+/// takes long to list very many.
 const LOCKS_MAX: usize = 16_384;
 
-/// What a tree uses.
+/// The resources of a tree.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct TreeUsage {
     memory_bytes: u64,
     processes: u32,
 }
 
-/// The most that one socket can have queued, in bytes, so far as this machine's settings say;
-/// in a network of its own they cannot be read.
+/// Returns the most that one socket can have queued, in bytes, by this machine's settings. They
+/// cannot be read in a separate network.
 pub(crate) fn socket_bytes_max() -> u64 {
     let set = |name: &str| {
-        // silent-ok: what cannot be read is as the kernel has it when nobody sets it.
+        // silent-ok: an unreadable setting counts as the kernel's default.
         let text = fs::read_to_string(format!("/proc/sys/net/core/{name}")).ok();
         text.and_then(|text| text.trim().parse().ok()).unwrap_or(USUAL_SOCKET_BYTES)
     };
     set("wmem_default").saturating_add(set("rmem_default"))
 }
 
-/// How the run must end now, if a sum is over its limit.
+/// Returns how the run must end now, if a total is over its limit.
 pub(crate) fn exceeded(watch: &TreeLimits, socket_bytes_max: u64) -> Option<ExitStatus> {
-    let usage = usage(watch.files_in_memory.as_deref());
-    // Apart from the sum, since few sockets are as full as they can be.
-    let in_sockets = sockets().saturating_mul(socket_bytes_max);
+    let usage = tree_usage(watch.files_in_memory.as_deref());
+    // Counted separately, since few sockets are full.
+    let in_sockets = count_sockets().saturating_mul(socket_bytes_max);
     let used = usage.memory_bytes.max(in_sockets);
     if watch.memory_bytes.is_some_and(|limit| used > limit || locks_exceed(LOCKS_MAX)) {
         return Some(ExitStatus::MemoryExceeded);
@@ -58,11 +57,11 @@ pub(crate) fn exceeded(watch: &TreeLimits, socket_bytes_max: u64) -> Option<Exit
     None
 }
 
-fn usage(files: Option<&Path>) -> TreeUsage {
+fn tree_usage(files: Option<&Path>) -> TreeUsage {
     let own = std::process::id();
     let mut sum = TreeUsage { memory_bytes: files.map_or(0, file_bytes), processes: 0 };
     let Ok(entries) = fs::read_dir("/proc") else {
-        // Fail closed: without a sum nothing may go on.
+        // Fail closed: without a sum nothing may continue.
         return TreeUsage { memory_bytes: u64::MAX, processes: u32::MAX };
     };
     for entry in entries.flatten() {
@@ -71,9 +70,9 @@ fn usage(files: Option<&Path>) -> TreeUsage {
         if pid == own {
             continue;
         }
-        // A process may end between the two looks.
+        // A process may end between the two reads.
         if let Ok(status) = fs::read_to_string(entry.path().join("status")) {
-            let one = of_process(&status, || statuses(&entry.path().join("task")));
+            let one = process_usage(&status, || statuses(&entry.path().join("task")));
             sum.memory_bytes = sum.memory_bytes.saturating_add(one.memory_bytes);
             sum.processes = sum.processes.saturating_add(one.processes);
         }
@@ -81,10 +80,10 @@ fn usage(files: Option<&Path>) -> TreeUsage {
     sum
 }
 
-/// Memory that cannot be dropped: anonymous and shared pages, here or swapped out, and page
-/// tables, not the pages of mapped files. Where the first thread has ended only the others tell of it. Threads count as
-/// processes, as they do for the kernel.
-fn of_process(status: &str, others: impl FnOnce() -> Vec<String>) -> TreeUsage {
+/// Returns the memory of a process that cannot be dropped: anonymous and shared pages, swapped or
+/// not, and page tables, but not pages of mapped files. If the first thread has ended, only the
+/// other threads report it. Threads count as processes, as in the kernel.
+fn process_usage(status: &str, others: impl FnOnce() -> Vec<String>) -> TreeUsage {
     let threads = number(status, "Threads:").unwrap_or(1);
     let memory = |status: &str| {
         let others = ["RssShmem:", "VmSwap:", "VmPTE:"];
@@ -107,28 +106,28 @@ fn number(status: &str, key: &str) -> Option<u64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// What is said of each thread in a folder of them.
+/// Returns the status text of each thread in a folder.
 fn statuses(threads: &Path) -> Vec<String> {
     let threads = fs::read_dir(threads).into_iter().flatten().flatten();
-    // silent-ok: a thread may end between the two looks.
+    // silent-ok: a thread may end between the two reads.
     threads.filter_map(|thread| fs::read_to_string(thread.path().join("status")).ok()).collect()
 }
 
-/// How many sockets this network has, those among them that are closed and not yet read.
-fn sockets() -> u64 {
+/// Returns the number of sockets of this network, including closed ones with unread data.
+fn count_sockets() -> u64 {
     let text = fs::read_to_string("/proc/net/sockstat").unwrap_or_default();
-    // Fail closed: what nobody counts may be any number.
+    // Fail closed: an unreadable count may be any number.
     number(&text, "sockets: used").unwrap_or(u64::MAX)
 }
 
-/// Whether the tree holds more locks on parts of files than this.
+/// Returns true if the tree holds more than `most` file locks.
 fn locks_exceed(most: usize) -> bool {
     // silent-ok: a kernel without this file has no such locks.
     let Ok(locks) = File::open("/proc/locks") else { return false };
     BufReader::new(locks).lines().take(most + 1).take_while(Result::is_ok).count() > most
 }
 
-/// What the files of a file system use.
+/// Returns the bytes used on a file system.
 fn file_bytes(place: &Path) -> u64 {
     statvfs(place).map_or(u64::MAX, |place| {
         (place.blocks() - place.blocks_free()).saturating_mul(place.fragment_size())
@@ -144,15 +143,18 @@ mod tests {
         let status = "Name:\tx\nVmRSS:\t  900 kB\nRssAnon:\t  100 kB\nRssFile:\t  792 kB\n\
                       RssShmem:\t    8 kB\nVmPTE:\t    40 kB\nVmSwap:\t    4 kB\nThreads:\t3\n";
         let none = Vec::new;
-        assert_eq!(of_process(status, none), TreeUsage { memory_bytes: 152 << 10, processes: 3 });
+        assert_eq!(
+            process_usage(status, none),
+            TreeUsage { memory_bytes: 152 << 10, processes: 3 }
+        );
         // A zombie has no memory lines and is still a process.
         let zombie = "Name:\tx\nState:\tZ (zombie)\nThreads:\t1\n";
-        assert_eq!(of_process(zombie, none), TreeUsage { memory_bytes: 0, processes: 1 });
-        // Neither has one whose other threads go on, and they have the memory.
+        assert_eq!(process_usage(zombie, none), TreeUsage { memory_bytes: 0, processes: 1 });
+        // Neither has a process whose other threads continue. They have the memory.
         let headless = "Name:\tx\nState:\tZ (zombie)\nThreads:\t3\n";
         let others = || vec![headless.to_owned(), status.to_owned(), status.to_owned()];
         assert_eq!(
-            of_process(headless, others),
+            process_usage(headless, others),
             TreeUsage { memory_bytes: 152 << 10, processes: 3 }
         );
     }
@@ -177,9 +179,9 @@ mod tests {
 
     #[test]
     fn sockets_count() {
-        let before = sockets();
+        let before = count_sockets();
         let _pair = std::os::unix::net::UnixStream::pair().unwrap();
-        assert!(before < u64::MAX && sockets() >= 2);
+        assert!(before < u64::MAX && count_sockets() >= 2);
         assert!(socket_bytes_max() >= 2 * 4096);
     }
 }

@@ -1,14 +1,14 @@
-//! Pure: which configuration of the host's programs is shown, and why.
+//! Pure: the host configuration that is visible inside, with reasons.
 //!
-//! Packages put the configuration of a runtime into `/etc` and a link to it beside the program.
-//! Never list what can hold a secret: a folder in which passwords or tokens are usual (`maven`'s
-//! and `npm`'s settings, `wgetrc`, `gitconfig`, `php`, `R`'s site files), private keys, accounts,
-//! or the identity of the machine. Each row says why programs need it.
+//! Packages put the configuration of a runtime into `/etc` and link to it from the program's
+//! folder. Never list a path that can hold a secret: folders that usually contain passwords or
+//! tokens (settings of `maven` and `npm`, `wgetrc`, `gitconfig`, `php`, R's site files), private
+//! keys, accounts, or the identity of the machine. Each row says why programs need it.
 
-/// A part of the host's configuration, and why programs need it.
+/// A path of the host's configuration, and the reason why programs need it.
 pub(super) type Shown = (&'static str, &'static str);
 
-/// Files and folders, each by its whole name. One that the host does not have is left out.
+/// Files and folders by full path. Paths that the host lacks are left out.
 pub(super) const SHOWN: [Shown; 87] = [
     ("/etc/ld.so.cache", "programs find their libraries"),
     ("/etc/ld.so.conf", "linkers find libraries"),
@@ -99,7 +99,7 @@ pub(super) const SHOWN: [Shown; 87] = [
     ("/etc/postgresql-common/supported_versions", "the programs of PostgreSQL are led by it"),
 ];
 
-/// Folders whose names end in a version: their folder, how their names begin, and the reason.
+/// Folders whose names end in a version: the parent, the prefix of the name, and the reason.
 pub(super) const FAMILIES: [(&str, &str, &str); 4] = [
     ("/etc", "java", "Java does not start without it"),
     ("/etc", "python", "Python's start looks there"),
@@ -111,7 +111,7 @@ pub(super) const FAMILIES: [(&str, &str, &str); 4] = [
 mod tests {
     use super::*;
 
-    /// Folders and files in which secrets, accounts or the machine's identity are usual.
+    /// Folders and files that usually contain secrets, accounts or the machine's identity.
     const NEVER: [&str; 24] = [
         "/etc/shadow",
         "/etc/gshadow",

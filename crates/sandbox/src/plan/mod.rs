@@ -1,9 +1,9 @@
 //! Pure: turns a specification and the machine's features into ordered steps.
 //!
-//! The plan is data, so that tests can read what will happen. Planning must
-//! never weaken a specification to fit a machine: what is missing is a
-//! [`PlanRefusal`]. The one exception is the control group, whose absence makes
-//! the limits of memory and processes weaker and is told in each outcome.
+//! The plan is data, so that tests can read what will happen. Planning must never weaken a
+//! specification to fit a machine: a missing feature is a [`PlanRefusal`]. The one exception is
+//! the control group. Without it the limits of memory and processes are weaker, and each outcome
+//! says so.
 
 mod configuration;
 mod needs;
@@ -32,30 +32,30 @@ use crate::spec::{
     SandboxSpec, SessionProgram,
 };
 
-/// Where programs are looked up inside.
+/// The program search path inside.
 pub const PATH_INSIDE: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// The longest accepted sum of arguments and environment, in bytes. The
-/// kernel's own limit for one argument is 128 KiB.
+/// The longest accepted sum of arguments and environment, in bytes. The kernel's own limit for
+/// one argument is 128 KiB.
 const ARGUMENT_BYTES_MAX: usize = 128 << 10;
 
-/// What the kernel counts for a user of the host, whoever the user is inside: a sandbox may
-/// have so much of it, and the rest of what the user may have is left to others.
+/// The most pending signals of a sandbox. The kernel counts them for a host user, so the rest of
+/// the user's limit is left to others.
 const PENDING_SIGNALS: u64 = 1024;
-/// The limit of a core image, in bytes. It is less than any image has, so no file is written; and
-/// for 1 the kernel starts no handler of images either, as it does, outside and as root, for 0.
+/// The core dump limit in bytes. It is smaller than any image, so no file is written. With 1, the
+/// kernel also starts no core handler, which with 0 it would start outside and as root.
 pub(crate) const NO_CORES: u64 = 1;
-/// What the kernel lets a socket queue where nobody sets it.
+/// The kernel's default buffer size of a socket, in bytes.
 const SOCKET_BYTES: u64 = 212_992;
 const INOTIFY_INSTANCES: u32 = 32;
 const INOTIFY_WATCHES: u32 = 16_384;
 
-/// The users and groups of the host that sandboxes have for their own. Nobody else gives these
-/// out: containers, subordinate ids and what directories make up of names end below, and
-/// what some programs take for negative begins above.
+/// The host users and groups reserved for sandboxes. Nothing else uses them: the ranges of
+/// containers, subordinate ids and directory services end below, and numbers that some programs
+/// read as negative begin above.
 pub(crate) const OWN_USERS: Range<u32> = 0x7800_0000..0x7c00_0000;
 
-/// Where programs look for a proxy. Some know one spelling, some the other.
+/// Variables in which programs look for a proxy. Different programs know different spellings.
 const PROXY_VARIABLES: [(&str, &str); 6] = [
     ("http_proxy", PROXY_INSIDE),
     ("HTTP_PROXY", PROXY_INSIDE),
@@ -64,8 +64,8 @@ const PROXY_VARIABLES: [(&str, &str); 6] = [
     ("no_proxy", NOT_PROXIED),
     ("NO_PROXY", NOT_PROXIED),
 ];
-/// By which managers of packages tell at once that nothing is reached, where else they try for
-/// minutes. None is told to be offline: a registry on the loopback works.
+/// Variables that make package managers fail fast without a network, instead of retrying for
+/// minutes. None is set to offline, since a registry on the loopback works.
 const FEW_RETRIES: [(&str, &str); 11] = [
     ("NPM_CONFIG_FETCH_RETRIES", "0"),
     ("NPM_CONFIG_UPDATE_NOTIFIER", "false"),
@@ -79,19 +79,19 @@ const FEW_RETRIES: [(&str, &str); 11] = [
     ("CONDA_REMOTE_MAX_RETRIES", "0"),
     ("GOTOOLCHAIN", "local"),
 ];
-/// What programs reach without it: each other.
+/// Destinations that programs reach without the proxy.
 const NOT_PROXIED: &str = "localhost,127.0.0.1,::1";
 
-/// What will be done to run one program.
+/// The plan of a run.
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// The helper's steps.
     pub script: HelperScript,
-    /// What will hold the limits of memory and processes.
+    /// The mechanism that will hold the limits of memory and processes.
     pub enforcement: Enforcement,
-    /// Time from start to forced end.
+    /// The time from start to forced end.
     pub wall: Option<Duration>,
-    /// How much output is kept.
+    /// The limits on captured output.
     pub capture: Capture,
     pub(crate) network: Network,
     pub(crate) defences: Defences,
@@ -102,8 +102,7 @@ pub struct Plan {
 /// Plans a run.
 ///
 /// # Errors
-///
-/// When the machine lacks a feature, or the specification makes no sense.
+/// Fails if the machine lacks a feature, or the specification is invalid.
 pub fn plan(spec: &SandboxSpec, probe: &Probe) -> Result<Plan, PlanRefusal> {
     needs::check(spec, probe)?;
     check_spec(spec)?;
@@ -134,11 +133,10 @@ pub fn plan(spec: &SandboxSpec, probe: &Probe) -> Result<Plan, PlanRefusal> {
 }
 
 impl Plan {
-    /// What starts a task in the session that this plan opens.
+    /// Returns the command that starts a task in the session of this plan.
     ///
     /// # Errors
-    ///
-    /// When the task makes no sense.
+    /// Fails if the task is invalid.
     pub(crate) fn task(&self, task: &SessionProgram) -> Result<ProgramExec, PlanRefusal> {
         check_program(&task.program, &task.env)?;
         exec(&task.program, &task.env, self.network, self.defences).ok_or(PlanRefusal::NoProgram)
@@ -208,7 +206,8 @@ fn tree_limits(spec: &SandboxSpec, probe: &Probe) -> (Option<Cgroup>, TreeLimits
     }
 }
 
-/// Who a sandbox of its workspace is to the host. Files can only be lent to a root of its own.
+/// Returns the host user of a sandbox, derived from its workspace. Files can only be mapped in a
+/// root of its own.
 fn own_user(spec: &SandboxSpec, probe: &Probe) -> Option<u32> {
     let defences = [Defence::Users, Defence::Files];
     if !probe.own_user.is_available() || !defences.iter().all(|it| spec.defences.has(*it)) {
@@ -234,8 +233,8 @@ fn namespaces(spec: &SandboxSpec) -> Vec<Namespace> {
         .filter(|(defence, _)| spec.defences.has(*defence))
         .map(|(_, namespace)| namespace)
         .collect();
-    // Without the private root these two hide nothing, and are kept so that a
-    // drill can never change the host's mounts.
+    // Without the private root these two hide nothing. They are kept so that a drill can never
+    // change the host's mounts.
     namespaces.extend([Namespace::Mount, Namespace::Cgroup]);
     namespaces
 }
@@ -266,12 +265,13 @@ fn setup(spec: &SandboxSpec, enforcement: Enforcement) -> Vec<Setup> {
     if is_own && enforcement == Enforcement::Rlimits {
         steps.push(Setup::TcpBuffers { bytes_max: SOCKET_BYTES });
     }
-    // On the host's own namespace this would be a change of the host.
+    // In the host's own namespace this would change the host.
     if has(Defence::Nesting) && has(Defence::Users) {
         steps.push(Setup::NoNesting);
     }
     if has(Defence::ResourceLimits) && has(Defence::Users) {
-        let (instances, watches) = (INOTIFY_INSTANCES, INOTIFY_WATCHES);
+        let instances = INOTIFY_INSTANCES;
+        let watches = INOTIFY_WATCHES;
         steps.push(Setup::Inotify { instances, watches });
     }
     if has(Defence::Files) {
@@ -281,9 +281,9 @@ fn setup(spec: &SandboxSpec, enforcement: Enforcement) -> Vec<Setup> {
     steps
 }
 
-/// Capabilities go last, although they could go first: so each of the layers
-/// can be taken away alone in a drill, since without `no_new_privs` only a
-/// capability permits the two that come after it.
+/// Returns the restrictions of the program's process. Capabilities go last, although they could
+/// go first. So a drill can take away each layer alone, since without `no_new_privs` only a
+/// capability permits the two steps after it.
 fn confine(spec: &SandboxSpec, probe: &Probe, enforcement: Enforcement) -> Vec<Confine> {
     let has = |defence| spec.defences.has(defence);
     let mut steps = vec![Confine::Session];
@@ -297,8 +297,8 @@ fn confine(spec: &SandboxSpec, probe: &Probe, enforcement: Enforcement) -> Vec<C
     }
     if let (true, Feature::Available(abi)) = (has(Defence::Landlock), &probe.landlock_abi) {
         let files = root::landlock_files(spec);
-        // Programs of one session may signal each other; that nobody else can be reached is
-        // the namespaces' doing.
+        // Programs of one session may signal each other. The namespaces keep them from reaching
+        // anybody else.
         let scoped = spec.program != Program::Later;
         let rules = LandlockRules { abi: *abi, files, network: spec.network, scoped };
         steps.push(Confine::Landlock(rules));
@@ -353,7 +353,7 @@ fn working_directory(spec: &SandboxSpec) -> PathBuf {
     }
 }
 
-/// The program with its environment; nothing for one that comes later.
+/// Returns the program with its environment, or `None` if programs come later.
 fn exec(
     program: &Program,
     env: &[(String, String)],
@@ -381,9 +381,9 @@ fn exec(
         ("HOME", HOME_INSIDE),
         ("LANG", "C.UTF-8"),
         ("TERM", "dumb"),
-        // A program with a sanitizer would look into itself as a debugger does, and end.
+        // A program with a sanitizer would inspect itself as a debugger does, and fail.
         ("LSAN_OPTIONS", "detect_leaks=0"),
-        // As for every user but root, whose archives would keep their set-user-id files.
+        // As for every user but root. For root, tar would keep set-user-id bits.
         ("TAR_OPTIONS", "--no-same-permissions"),
     ];
     let by_network: &[(&str, &str)] = match network {

@@ -1,7 +1,7 @@
-//! Pure: which feature of the machine each layer is made of.
+//! Pure: the machine features that each layer needs.
 //!
-//! A layer that is on and lacks one of its features must be refused here, by
-//! name and with a remedy; no later file looks again.
+//! A layer that is on and lacks a feature must be refused here, by name and with a remedy. No
+//! later code checks again.
 
 use super::PlanRefusal;
 use crate::probe::Probe;

@@ -1,24 +1,24 @@
-//! Pure: why a run is refused before anything is started.
+//! Pure: reasons why a run is refused before anything starts.
 //!
-//! Must never be caught to try again with less protection.
+//! A refusal must never be caught to try again with less protection.
 
 use std::path::PathBuf;
 
 use automaton_core::error::Classified;
 use thiserror::Error;
 
-/// Why nothing will be run.
+/// The reason why nothing will be run.
 #[derive(Debug, Clone, PartialEq, Eq, Error, Classified)]
 pub enum PlanRefusal {
-    /// The machine lacks what one of the layers is made of.
+    /// The machine lacks a feature that a layer needs.
     #[error("the sandbox needs {feature}, which this machine does not give: {reason}")]
     #[class(Config, hint = "{remedy}")]
     MissingFeature {
-        /// What is missing.
+        /// The missing feature.
         feature: &'static str,
         /// One sentence on how to get it.
         remedy: &'static str,
-        /// What the probe met.
+        /// The result of the probe.
         reason: String,
     },
     /// There is nothing to run.
@@ -46,7 +46,7 @@ pub enum PlanRefusal {
     #[error("the host path {} is not absolute", .0.display())]
     #[class(Internal)]
     RelativePath(PathBuf),
-    /// A path inside is not absolute, not plain, or taken by the system.
+    /// A path inside is not absolute, not plain, or reserved.
     #[error("nothing can be bound at {} in the sandbox", .0.display())]
     #[class(Internal)]
     BindTarget(PathBuf),

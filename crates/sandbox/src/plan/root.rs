@@ -1,8 +1,7 @@
-//! Pure: what the program can see of files.
+//! Pure: the files that a program can see.
 //!
-//! The new root is built from nothing: what is not listed here does not exist
-//! inside. Never list a directory that can hold a secret of the host, such as
-//! the whole of `/etc`.
+//! The new root is built from nothing: a path that is not listed here does not exist inside.
+//! Never list a directory that can hold a secret of the host, such as the whole of `/etc`.
 
 use std::path::{Component, Path};
 
@@ -15,18 +14,18 @@ use crate::spec::{Bind, Defence, HOME_INSIDE, SandboxSpec};
 const SYSTEM: [&str; 9] =
     ["/usr", "/bin", "/sbin", "/lib", "/lib64", "/lib32", "/libx32", "/nix/store", "/gnu/store"];
 
-/// How many terminals programs may make.
+/// The most terminals that programs may create.
 const TERMINALS_MAX: u32 = 32;
 
-/// An endless file of zeros. As a device it also gives memory that belongs to no process.
+/// An endless file of zeros. As a device it also provides memory that belongs to no process.
 const ZERO: &str = "/dev/zero";
-/// The terminal of a program's own session, whichever that is.
+/// The controlling terminal of a program's session.
 const OWN_TERMINAL: &str = "/dev/tty";
 const TERMINALS: &str = "/dev/pts";
 const DEVICES: [&str; 5] = ["/dev/null", ZERO, "/dev/full", "/dev/random", "/dev/urandom"];
 
-/// What `/proc` says of the whole machine and no program needs: how it is made and was started,
-/// its devices, the inside of its kernel.
+/// Paths of `/proc` that describe the whole machine and that no program needs: its hardware, boot
+/// parameters and kernel internals.
 pub(crate) const COVERED: [&str; 30] = [
     "/proc/acpi",
     "/proc/asound",
@@ -60,7 +59,7 @@ pub(crate) const COVERED: [&str; 30] = [
     "/proc/vmallocinfo",
 ];
 
-/// Besides root, names that archives and installers give files to.
+/// The users inside: root, and names to which archives and installers give files.
 const USERS: &str = "root:x:0:0:automaton:/root:/bin/sh
 daemon:x:1:1:daemon:/nonexistent:/bin/false
 bin:x:2:2:bin:/nonexistent:/bin/false
@@ -111,8 +110,8 @@ const LINKS: [(&str, &str); 9] = [
     ("/var/run", "/run"),
 ];
 
-/// Whether a bind can appear there: a plain absolute path outside of what the
-/// root itself needs.
+/// Returns true if a bind can appear there: a plain absolute path that the root itself does not
+/// use.
 pub(super) fn can_hold(inside: &Path) -> bool {
     let plain =
         inside.components().all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
@@ -122,19 +121,19 @@ pub(super) fn can_hold(inside: &Path) -> bool {
     inside.is_absolute() && plain && deep_enough && !reserved.any(|path| inside.starts_with(path))
 }
 
-/// Whether it is the name of a folder right in another one.
+/// Returns true if the text is a single folder name.
 pub(super) fn is_name(text: &str) -> bool {
     let mut parts = Path::new(text).components();
     matches!(parts.next(), Some(Component::Normal(name)) if name == text) && parts.next().is_none()
 }
 
-/// Whether a directory that can be written can appear there.
+/// Returns true if a writable directory can appear there.
 pub(super) fn can_keep(inside: &Path) -> bool {
     let own = ["/usr/local", "/var/lib", "/var/log", "/var/cache"];
     own.iter().any(|path| inside == Path::new(path)) || can_hold(inside)
 }
 
-/// The entries of the new root.
+/// Returns the entries of the new root.
 pub(super) fn nodes(spec: &SandboxSpec, enforcement: Enforcement) -> Vec<RootNode> {
     let has = |defence| spec.defences.has(defence);
     let directory = |path: &str| RootNode::Directory { path: path.into() };
@@ -154,7 +153,7 @@ pub(super) fn nodes(spec: &SandboxSpec, enforcement: Enforcement) -> Vec<RootNod
         prefix: prefix.into(),
     }));
     nodes.extend(TEXTS.map(|(path, text)| RootNode::Text { path: path.into(), text: text.into() }));
-    // What that device gives is memory that a watcher over processes does not see.
+    // Memory from this device is invisible to a watcher over processes.
     let uncounted = |path: &str| path == ZERO && enforcement == Enforcement::Rlimits;
     nodes.extend(DEVICES.map(|path| match uncounted(path) {
         true => RootNode::Zeros { path: path.into() },
@@ -190,15 +189,15 @@ pub(super) fn nodes(spec: &SandboxSpec, enforcement: Enforcement) -> Vec<RootNod
     nodes
 }
 
-/// The Landlock rules for the same view. They hold by themselves: in a drill
-/// without the private root they name the host's paths.
+/// Returns the Landlock rules for the same view. They stand alone: in a drill without the private
+/// root they name host paths.
 pub(super) fn landlock_files(spec: &SandboxSpec) -> Vec<FileRule> {
     let private = spec.defences.has(Defence::Files);
     let rule = |path: &Path, rights| FileRule { path: path.to_owned(), rights };
     let fixed = |path: &str, rights| FileRule { path: path.into(), rights };
     let mut rules = SYSTEM.map(|path| fixed(path, FileRights::Execute)).to_vec();
     if private {
-        // Only in a root of our own is there nothing to hide in a listing.
+        // Only a root of our own has nothing to hide in a listing.
         rules.push(fixed("/", FileRights::List));
         rules.push(fixed("/etc", FileRights::Read));
         rules.push(fixed("/var/lib", FileRights::Read));

@@ -1,8 +1,7 @@
-//! Pure: the vocabulary of a plan.
+//! Pure: the steps of a plan.
 //!
-//! Every variant is one thing that the helper does, with all that it needs to
-//! do it. Nothing here may be optional at run time: a step that cannot be
-//! taken ends the launch.
+//! Every variant is one action of the helper, with all its inputs. Nothing here may be optional
+//! at run time: a step that fails ends the launch.
 
 use std::path::PathBuf;
 
@@ -11,39 +10,39 @@ use serde::{Deserialize, Serialize};
 use crate::probe::CgroupBase;
 use crate::spec::Network;
 
-/// All that the helper does, in order.
+/// All steps of the helper, in order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HelperScript {
-    /// The control group to make first, if the machine has them.
+    /// The control group to create first, if the machine has them.
     pub cgroup: Option<Cgroup>,
-    /// The user and the group of the host that the tree belongs to, where that machine gives it
-    /// one of its own; else it is the caller's.
+    /// The host user and group of the tree, if the machine supports a separate one. Otherwise the
+    /// tree belongs to the caller.
     pub user: Option<u32>,
-    /// The namespaces into which the first process is born.
+    /// The namespaces of the first process.
     pub namespaces: Vec<Namespace>,
-    /// What the namespaces' first process does before the program exists.
+    /// The steps of the first process before the program starts.
     pub setup: Vec<Setup>,
-    /// What that process looks after while the program runs.
+    /// The limits that the first process watches while the program runs.
     pub watch: TreeLimits,
-    /// What the program's own process gives up before it becomes the program.
+    /// The restrictions of the program's own process before `execve`.
     pub confine: Vec<Confine>,
-    /// The program; none where programs come later.
+    /// The program, or `None` if programs come later.
     pub exec: Option<ProgramExec>,
 }
 
 /// A control group for one run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cgroup {
-    /// Below which group it is made.
+    /// The parent of the group.
     pub base: CgroupBase,
-    /// Memory of the tree, in bytes.
+    /// The memory limit of the tree, in bytes.
     pub memory_bytes: Option<u64>,
-    /// Processes and threads of the tree.
+    /// The limit of processes and threads of the tree.
     pub processes: Option<u32>,
-    /// Processors that the tree may keep busy.
+    /// The number of processors that the tree may keep busy.
     pub cpus: Option<u32>,
-    /// Whether the tree goes on when one of it needs too much memory, since it is not one
-    /// program.
+    /// True if the tree continues when one process needs too much memory, since it is not a
+    /// single program.
     pub lasts: bool,
 }
 
@@ -69,7 +68,7 @@ pub enum Namespace {
 /// A step of the namespaces' first process, which still has capabilities there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Setup {
-    /// Map the caller's user and group to 0, and no other.
+    /// Map the caller's user and group to 0, and no others.
     MapIds,
     /// Make the tree the kernel's first choice when memory runs out.
     OomScore(i32),
@@ -77,12 +76,12 @@ pub enum Setup {
     HostName(String),
     /// Bring the private loopback interface up.
     Loopback,
-    /// Listen on this port of the loopback, for whoever launched us.
+    /// Listen on this port of the loopback for the launcher.
     Proxy {
         /// The port.
         port: u16,
     },
-    /// Cut the exchange of mounts with the host.
+    /// Stop the exchange of mounts with the host.
     PrivateMounts,
     /// Build a root from these nodes, in order, and make it the only one.
     Root(Vec<RootNode>),
@@ -90,16 +89,16 @@ pub enum Setup {
     FreshProc,
     /// Forbid further user namespaces.
     NoNesting,
-    /// Limit what the namespace's users may have of inotify, which the host counts too.
+    /// Limit the namespace's inotify usage, which the host counts too.
     Inotify {
-        /// How many instances.
+        /// The most instances.
         instances: u32,
-        /// How many files watched.
+        /// The most watches.
         watches: u32,
     },
-    /// Limit what a TCP socket of this network has queued without being asked to.
+    /// Limit the default buffer of a TCP socket in this network.
     TcpBuffers {
-        /// In each direction.
+        /// The limit in each direction, in bytes.
         bytes_max: u64,
     },
     /// Make `/proc` read-only.
@@ -113,86 +112,86 @@ pub enum Setup {
 pub enum RootNode {
     /// A directory.
     Directory {
-        /// Where.
+        /// The path inside.
         path: PathBuf,
     },
     /// A symbolic link.
     Link {
-        /// Where.
+        /// The path inside.
         path: PathBuf,
-        /// What it says.
+        /// The link's target.
         target: PathBuf,
     },
     /// A small file that nobody can write.
     Text {
-        /// Where.
+        /// The path inside.
         path: PathBuf,
-        /// Its whole content.
+        /// The whole content.
         text: String,
     },
-    /// A system directory under its own name: bound read-only, or the same
-    /// link where the host has a link. Skipped where the host has nothing.
+    /// A system directory under its own name: bound read-only, or a copy of the host's link.
+    /// Skipped if the host lacks it.
     System {
-        /// Its path on the host and inside.
+        /// The path on the host and inside.
         path: PathBuf,
     },
     /// A part of the host's file system.
     Bind {
-        /// Where it is on the host.
+        /// The path on the host.
         host: PathBuf,
-        /// Where it appears.
+        /// The path inside.
         inside: PathBuf,
-        /// What can be done with it.
+        /// The permitted access.
         access: BindAccess,
-        /// Whether it may be absent on the host.
+        /// The rule if the path is absent on the host.
         presence: Presence,
     },
-    /// The host's folders of one folder whose names begin like this, bound read-only under
-    /// their own names.
+    /// The host's folders in one folder whose names have this prefix, bound read-only under their
+    /// own names.
     Family {
-        /// The folder that they are in.
+        /// The parent folder.
         folder: PathBuf,
-        /// How their names begin.
+        /// The prefix of the names.
         prefix: String,
     },
-    /// A file of zeros that is longer than anybody reads.
+    /// A file of zeros, longer than any program reads.
     Zeros {
-        /// Where.
+        /// The path inside.
         path: PathBuf,
     },
-    /// Pseudo-terminals of its own. Left out where the machine gives none.
+    /// A private terminal file system. Left out if the machine has none.
     Terminals {
-        /// Where.
+        /// The path inside.
         path: PathBuf,
-        /// How many there can be at a time.
+        /// The most terminals at a time.
         count_max: u32,
     },
-    /// A folder of what is attached already, from now on read-only. Made where it is missing.
+    /// A folder that is attached already and becomes read-only. Created if it is missing.
     Sealed {
-        /// Where.
+        /// The path inside.
         path: PathBuf,
     },
-    /// A file or folder of what is attached already, empty from now on. Passed over where it is
+    /// A file or folder that is attached already and is covered by an empty one. Skipped if it is
     /// missing.
     Covered {
-        /// Where.
+        /// The path inside.
         path: PathBuf,
     },
     /// An empty file system in memory.
     Memory {
-        /// Where.
+        /// The path inside.
         path: PathBuf,
-        /// Its size; `None` for the kernel's default, half of the memory.
+        /// The size in bytes, or `None` for the kernel's default, half of the memory.
         bytes_max: Option<u64>,
     },
     /// A process file system.
     Proc {
-        /// Of which namespace.
+        /// The namespace that it shows.
         source: ProcSource,
     },
 }
 
-/// What can be done with a bound part of the host's file system.
+/// The access to a bound part of the host's file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BindAccess {
     /// Read and execute.
@@ -203,16 +202,16 @@ pub enum BindAccess {
     Device,
 }
 
-/// Whether something may be absent on the host.
+/// The rule for a host path that may be absent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Presence {
-    /// Without it nothing starts.
+    /// If it is absent, the launch fails.
     Required,
-    /// Left out where there is none.
+    /// If it is absent, it is left out.
     IfPresent,
 }
 
-/// Whose processes `/proc` shows.
+/// The processes that `/proc` shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ProcSource {
     /// Those of the sandbox.
@@ -221,19 +220,19 @@ pub enum ProcSource {
     Host,
 }
 
-/// Limits that nothing in the kernel holds for the whole tree, so that the
-/// first process looks at the sum from time to time.
+/// Limits that the kernel does not hold for the whole tree, so that the first process checks the
+/// sum periodically.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TreeLimits {
-    /// Memory of the tree and of its files in memory, in bytes.
+    /// The memory limit of the tree and of its files in memory, in bytes.
     pub memory_bytes: Option<u64>,
-    /// Where its files in memory are, if it has such a place of its own.
+    /// The place of its files in memory, if it has its own.
     pub files_in_memory: Option<PathBuf>,
-    /// Processes of the tree.
+    /// The limit of processes of the tree.
     pub processes: Option<u32>,
 }
 
-/// A step of the program's own process. None of them can be undone by it.
+/// A step of the program's own process. The program cannot undo it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Confine {
     /// Start a session of its own, without a terminal.
@@ -242,14 +241,14 @@ pub enum Confine {
     ResourceLimits(Vec<ResourceLimit>),
     /// Change to this directory.
     WorkingDirectory(PathBuf),
-    /// Empty the set of capabilities that executing a file can give, and the
-    /// special meaning of user id 0.
+    /// Empty the set of capabilities that executing a file can give, and remove the special
+    /// meaning of user id 0.
     DropBoundingSet,
-    /// Give up gaining privileges.
+    /// Set `no_new_privs`.
     NoNewPrivileges,
     /// Apply Landlock.
     Landlock(LandlockRules),
-    /// Apply the list of system calls.
+    /// Apply the system call filter.
     Seccomp(SyscallFilter),
     /// Give up all capabilities.
     DropCapabilities,
@@ -260,13 +259,13 @@ pub enum Confine {
 /// A limit of one process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResourceLimit {
-    /// Of what.
+    /// The limited resource.
     pub resource: ResourceKind,
-    /// How much, in the resource's own unit.
+    /// The limit, in the resource's own unit.
     pub value: u64,
 }
 
-/// Something that the kernel limits for each process.
+/// A resource that the kernel limits for each process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ResourceKind {
     /// Size of a core dump, in bytes.
@@ -281,29 +280,29 @@ pub enum ResourceKind {
     Data,
     /// Processes of this user in this user namespace.
     Processes,
-    /// Signals that are queued for this user's processes.
+    /// Queued signals of this user.
     PendingSignals,
 }
 
-/// What Landlock permits.
+/// The permissions that Landlock enforces.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LandlockRules {
-    /// The version of Landlock whose whole set of rights is restricted.
+    /// The Landlock version. All of its rights are restricted.
     pub abi: i32,
-    /// Hierarchies and what is permitted beneath them.
+    /// Paths and their permitted rights.
     pub files: Vec<FileRule>,
-    /// Whether TCP is restricted too: to nothing.
+    /// The network mode. Without a network, TCP is refused too.
     pub network: Network,
-    /// Whether signals and abstract sockets are kept to the program and its children.
+    /// True if signals and abstract sockets are limited to the program and its children.
     pub scoped: bool,
 }
 
-/// What is permitted beneath one path.
+/// The rights beneath one path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileRule {
-    /// A directory or file. Skipped where there is none.
+    /// A directory or file. Skipped if it does not exist.
     pub path: PathBuf,
-    /// What is permitted.
+    /// The rights.
     pub rights: FileRights,
 }
 
@@ -318,23 +317,23 @@ pub enum FileRights {
     Execute,
     /// Read and write, nothing else.
     Device,
-    /// Read, write and steer terminals, list them.
+    /// Read, write and control terminals, list them.
     Terminal,
-    /// Everything but making device nodes.
+    /// Everything except creating device nodes.
     Write,
 }
 
-/// Which system calls are permitted.
+/// The permitted system calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SyscallFilter {
-    /// Which socket families can be opened.
+    /// The network mode, which determines the permitted socket families.
     pub network: Network,
-    /// Whether memory that belongs to no process is permitted.
+    /// The rule for memory that belongs to no process.
     pub shared_memory: SharedMemory,
 }
 
-/// Memory that outlives or is not mapped by any process: `memfd_create` and
-/// System V segments.
+/// The rule for memory that no process maps or that outlives processes: `memfd_create` and System
+/// V segments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SharedMemory {
     /// Permitted, since a control group counts it.
@@ -346,17 +345,17 @@ pub enum SharedMemory {
 /// The program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgramExec {
-    /// Argument vectors; the first whose program exists is executed.
+    /// Argument vectors. The first whose program exists is executed.
     pub candidates: Vec<Vec<String>>,
     /// Its environment.
     pub environment: ProgramEnvironment,
 }
 
-/// Where the program's environment comes from.
+/// The source of the program's environment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ProgramEnvironment {
     /// Exactly these variables.
     Only(Vec<(String, String)>),
-    /// The launcher's own and these. Drills only.
+    /// The launcher's own variables and these. Drills only.
     InheritedAnd(Vec<(String, String)>),
 }

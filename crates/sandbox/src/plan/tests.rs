@@ -1,4 +1,4 @@
-//! Plans as they are, and specifications that make no sense.
+//! Snapshots of plans, and invalid specifications.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use super::*;
 use crate::probe::CgroupBase;
 use crate::spec::{Bind, RunLimits};
 
-/// A machine that gives everything.
+/// Returns a machine with all features.
 fn machine() -> Probe {
     let there = || Feature::Available(());
     Probe {
@@ -81,7 +81,7 @@ fn an_exec_without_a_control_group_differs_in_its_limits_only() {
     insta::assert_json_snapshot!((&script.cgroup, &script.watch, changed));
 }
 
-/// What the root of a script is made of.
+/// Returns the root nodes of a script.
 fn nodes_of(script: &HelperScript) -> Vec<RootNode> {
     let roots = script.setup.iter().filter_map(|step| match step {
         Setup::Root(nodes) => Some(nodes.clone()),
@@ -105,7 +105,8 @@ fn a_service_with_a_model_and_a_socket() {
     };
     let script = plan(&spec, &machine()).unwrap().script;
     let exec_plan = plan(&exec(), &machine()).unwrap().script;
-    let (nodes, usual) = (nodes_of(&script), nodes_of(&exec_plan));
+    let nodes = nodes_of(&script);
+    let usual = nodes_of(&exec_plan);
     let own: Vec<&RootNode> = nodes.iter().filter(|node| !usual.contains(node)).collect();
     insta::assert_json_snapshot!((own, &script.confine, &script.exec));
 }

@@ -1,7 +1,7 @@
-//! A socket over which descriptors are passed, one after the other.
+//! Passes descriptors over a socket, one after the other.
 //!
-//! Between our own processes only: whoever holds an end may hand in anything. Must
-//! never be given to a sandbox.
+//! It is for our own processes only, since a peer may pass anything. It must never be given to a
+//! sandbox.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -11,21 +11,21 @@ use nix::sys::socket::MsgFlags;
 
 use super::packet;
 
-/// What goes with each descriptor, since none travels without a byte.
+/// The byte that accompanies each descriptor, since none is sent without data.
 const FD_MARKER: &[u8] = &[1];
 
-/// Hands a descriptor to whoever is at the other end; ours stays open.
+/// Sends a descriptor. Ours stays open.
 ///
 /// # Errors
-/// When nobody is there any more.
+/// Fails if the other end is closed.
 pub fn send_fd(socket: &UnixStream, descriptor: impl AsFd) -> io::Result<()> {
     Ok(packet::send(socket, FD_MARKER, &[descriptor.as_fd()], MsgFlags::empty())?)
 }
 
-/// Waits for the next descriptor; `None` when the other end is closed.
+/// Waits for the next descriptor. Returns `None` if the other end is closed.
 ///
 /// # Errors
-/// When the door cannot be read, or something else comes than one descriptor.
+/// Fails if the socket cannot be read, or a message has not exactly one descriptor.
 pub fn receive_fd(socket: &UnixStream) -> io::Result<Option<OwnedFd>> {
     let mut knock = [0; FD_MARKER.len()];
     let (bytes, mut descriptors) = packet::receive(socket, &mut knock, MsgFlags::empty())?;

@@ -1,7 +1,7 @@
-//! How parent and child learn of each other's death.
+//! Lifelines: how parent and child notice each other's death.
 //!
-//! A pair of connected sockets, one in each: when a process dies, however it
-//! dies, the kernel closes its end. Nothing must ever be written to it.
+//! A lifeline is a pair of connected sockets, one in each process. When a process dies, the
+//! kernel closes its end. Nothing must ever be written to it.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
@@ -10,8 +10,7 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 
 use super::{ProcessError, await_any};
 
-/// One end of a lifeline. Its descriptor becomes readable when the other end
-/// is gone.
+/// One end of a lifeline. Its descriptor becomes readable when the other end closes.
 #[derive(Debug)]
 pub struct Lifeline(OwnedFd);
 
@@ -22,11 +21,10 @@ impl AsFd for Lifeline {
 }
 
 impl Lifeline {
-    /// Makes both ends: one to keep, one to pass to the child.
+    /// Creates both ends: one to keep, one to pass to the child.
     ///
     /// # Errors
-    ///
-    /// When the system has no descriptors left.
+    /// Fails if no descriptors are free.
     pub fn pair() -> Result<(Self, OwnedFd), ProcessError> {
         let (ours, theirs) =
             socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::SOCK_CLOEXEC)
@@ -34,17 +32,16 @@ impl Lifeline {
         Ok((Self(ours), theirs))
     }
 
-    /// Whether the other process is gone.
+    /// Returns true if the other process is gone.
     #[must_use]
     pub fn is_cut(&self) -> bool {
         self.wait_cut(Duration::ZERO)
     }
 
-    /// Waits for the other process to be gone, at most this long, and says
-    /// whether it is.
+    /// Waits until the other process is gone, at most `limit`. Returns true if it is gone.
     #[must_use]
     pub fn wait_cut(&self, limit: Duration) -> bool {
-        // A lifeline that cannot be looked at counts as cut.
+        // A lifeline that cannot be polled counts as closed.
         await_any([self.as_fd()], Some(limit)).map_or(true, |[cut]| cut)
     }
 }

@@ -1,7 +1,7 @@
-//! One process at a time: a lock on a file that dies with its holder.
+//! A lock file that admits one process at a time and is released when its holder dies.
 //!
-//! The file is never removed, since removing it would let two processes lock
-//! two files of the same name.
+//! The file is never removed, since removing it would let two processes lock two files of the
+//! same name.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, Write as _};
@@ -13,7 +13,7 @@ use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use thiserror::Error;
 
-/// Why a lock was not taken.
+/// The reason why a lock was not taken.
 #[derive(Debug, Error, Classified)]
 pub enum LockError {
     /// Another process has it.
@@ -22,7 +22,7 @@ pub enum LockError {
     Held {
         /// The lock file.
         path: PathBuf,
-        /// The process that says it holds it, if the file tells.
+        /// The process id in the file, if it is readable.
         holder: Option<i32>,
     },
     /// The lock file could not be opened, locked or written.
@@ -31,7 +31,7 @@ pub enum LockError {
     File {
         /// The lock file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
@@ -41,18 +41,17 @@ fn holder_text(holder: Option<i32>) -> String {
     holder.map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"))
 }
 
-/// A held lock. It is released when this value, or the process, ends.
+/// A held lock. Dropping it, or the end of the process, releases it.
 #[derive(Debug)]
 pub struct LockGuard {
     _lock: Flock<File>,
 }
 
-/// Locks a file, which is made if there is none, and writes our process id
-/// into it. Does not wait.
+/// Locks a file and writes our process id into it. Creates the file if it is missing. Does not
+/// wait.
 ///
 /// # Errors
-///
-/// When another process has the lock, or the file cannot be used.
+/// Fails if another process has the lock, or the file cannot be used.
 pub fn lock(path: &Path) -> Result<LockGuard, LockError> {
     let failed = |source| LockError::File { path: path.to_owned(), source };
     let mut options = OpenOptions::new();

@@ -1,9 +1,8 @@
-//! Our own children and descriptors: what needs `unsafe` or raw system calls.
+//! Our own children and descriptors: operations that need `unsafe` or raw system calls.
 //!
-//! Not a sandbox: what is started here is our own program, trusted, with the
-//! descriptors and the environment that its parent names. Nothing is inherited
-//! by accident. Must never start a program that an agent chose; that is what
-//! [`crate::Launcher`] is for.
+//! This is not a sandbox. It starts our own trusted programs, with the descriptors and the
+//! environment that their parent names. Nothing is inherited by accident. It must never start a
+//! program that an agent chose. [`crate::Launcher`] does that.
 
 pub mod fd_passing;
 mod lifeline;
@@ -40,13 +39,13 @@ use crate::spec::Inherit;
 /// Descriptors are passed under numbers below this one.
 pub(crate) const TARGET_LIMIT: RawFd = Inherit::TARGET_MAX + 1;
 
-/// The user whose rights this process has, as a number.
+/// Returns the effective user id of this process.
 #[must_use]
 pub fn effective_user() -> u32 {
     nix::unistd::geteuid().as_raw()
 }
 
-/// An operation on a process or descriptor that failed.
+/// An operation on a process or descriptor failed.
 #[derive(Debug, Error, Classified)]
 pub enum ProcessError {
     /// A program could not be started.
@@ -59,12 +58,11 @@ pub enum ProcessError {
     Spawn {
         /// The program.
         program: PathBuf,
-        /// What the system said.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
-    /// A descriptor was to be passed under an impossible number, or two under
-    /// the same.
+    /// A descriptor's target number is out of range or used twice.
     #[error("{target} cannot be the number of a passed descriptor")]
     #[class(Internal)]
     Target {
@@ -75,11 +73,11 @@ pub enum ProcessError {
     #[error("cannot {action} process {pid}")]
     #[class(Internal)]
     Child {
-        /// Which of the two.
+        /// The failed action.
         action: &'static str,
         /// The child.
         pid: i32,
-        /// What the system said.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
@@ -89,7 +87,7 @@ pub enum ProcessError {
     NotInherited {
         /// Its number.
         number: RawFd,
-        /// What the system said.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
@@ -110,8 +108,7 @@ pub enum ProcessError {
     Signals(#[source] io::Error),
 }
 
-/// A child of ours. Its end can be polled for: the descriptor that it gives
-/// is readable from then on.
+/// A child process. Its descriptor becomes readable when the child ends.
 #[derive(Debug)]
 pub struct Child {
     pid: Pid,
@@ -130,17 +127,16 @@ impl Child {
         Ok(Self { pid, pidfd: pidfd_open(pid)?, status: None })
     }
 
-    /// Its process id.
+    /// Returns the process id.
     #[must_use]
     pub const fn pid(&self) -> i32 {
         self.pid.as_raw()
     }
 
-    /// Blocks until it ends.
+    /// Blocks until the child ends.
     ///
     /// # Errors
-    ///
-    /// When somebody else has reaped it.
+    /// Fails if something else has reaped it.
     pub fn wait(&mut self) -> Result<ExitStatus, ProcessError> {
         loop {
             if let Some(status) = self.reap(WaitPidFlag::empty())? {
@@ -149,39 +145,35 @@ impl Child {
         }
     }
 
-    /// How it ended, if it has.
+    /// Returns the exit status, if the child has ended.
     ///
     /// # Errors
-    ///
-    /// When somebody else has reaped it.
+    /// Fails if something else has reaped it.
     pub fn try_wait(&mut self) -> Result<Option<ExitStatus>, ProcessError> {
         self.reap(WaitPidFlag::WNOHANG)
     }
 
-    /// Blocks until it ends, at most this long.
+    /// Blocks until the child ends, at most `limit`.
     ///
     /// # Errors
-    ///
-    /// When somebody else has reaped it.
+    /// Fails if something else has reaped it.
     pub fn wait_timeout(&mut self, limit: Duration) -> Result<Option<ExitStatus>, ProcessError> {
         await_any([self.as_fd()], Some(limit)).map_err(|errno| self.failed("wait for", errno))?;
         self.try_wait()
     }
 
-    /// Asks it to end (`SIGTERM`). Does nothing when it has ended.
+    /// Asks the child to end (`SIGTERM`). Does nothing if it has ended.
     ///
     /// # Errors
-    ///
-    /// When the system refuses.
+    /// Fails if the system refuses.
     pub fn terminate(&self) -> Result<(), ProcessError> {
         self.signal(Signal::SIGTERM)
     }
 
-    /// Ends it (`SIGKILL`). Does nothing when it has ended.
+    /// Kills the child (`SIGKILL`). Does nothing if it has ended.
     ///
     /// # Errors
-    ///
-    /// When the system refuses.
+    /// Fails if the system refuses.
     pub fn kill(&self) -> Result<(), ProcessError> {
         self.signal(Signal::SIGKILL)
     }
@@ -221,31 +213,29 @@ impl Child {
 
 impl Drop for Child {
     fn drop(&mut self) {
-        // silent-ok: a child that still runs is its owner's decision; one that
-        // has ended is reaped here, so that it does not stay a zombie.
+        // silent-ok: the owner decides about a running child. An ended one is reaped here, so
+        // that it does not stay a zombie.
         drop(self.try_wait());
     }
 }
 
-/// A descriptor that is readable when this child of ours has ended.
+/// Creates a descriptor that is readable when this child has ended.
 pub(crate) fn pidfd_open(pid: Pid) -> nix::Result<OwnedFd> {
-    // SAFETY: the call takes a process id and flags by value and makes a new
-    // descriptor.
+    // SAFETY: the call takes a process id and flags by value and creates a new descriptor.
     unsafe { new_descriptor(libc::syscall(libc::SYS_pidfd_open, pid.as_raw(), 0)) }
 }
 
-/// The descriptor that a system call made.
+/// Takes ownership of the descriptor that a system call created.
 ///
 /// # Safety
-///
-/// The number must be the answer of such a call, and used nowhere else.
+/// The number must be the result of such a call, and used nowhere else.
 pub(crate) unsafe fn new_descriptor(answer: libc::c_long) -> nix::Result<OwnedFd> {
     let number = RawFd::try_from(Errno::result(answer)?).map_err(|_| Errno::ERANGE)?;
     // SAFETY: as the caller promises.
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
-/// The end that a wait status tells of, if it tells of one.
+/// Returns the exit status in a wait status, if the process has ended.
 pub(crate) fn ended(state: WaitStatus) -> Option<ExitStatus> {
     match state {
         WaitStatus::Exited(_, code) => Some(ExitStatus::Exited(code)),
@@ -254,8 +244,8 @@ pub(crate) fn ended(state: WaitStatus) -> Option<ExitStatus> {
     }
 }
 
-/// Waits until one of these is readable or its other end is gone, at most this
-/// long, and says which are. A signal may end the wait early.
+/// Waits until one of the descriptors is readable or closed, at most `limit`. Returns which are
+/// ready. A signal may end the wait early.
 pub(crate) fn await_any<const N: usize>(
     fds: [BorrowedFd<'_>; N],
     limit: Option<Duration>,
@@ -270,8 +260,7 @@ pub(crate) fn await_any<const N: usize>(
     }
 }
 
-/// One of these numbers under which no descriptor can be passed, since it is
-/// out of range or there twice.
+/// Returns a target number that is out of range or used twice, if there is one.
 pub(crate) fn impossible_target(targets: impl Iterator<Item = RawFd>) -> Option<RawFd> {
     let mut targets: Vec<RawFd> = targets.collect();
     targets.sort_unstable();
@@ -282,18 +271,17 @@ pub(crate) fn impossible_target(targets: impl Iterator<Item = RawFd>) -> Option<
 
 static TAKEN: AtomicU64 = AtomicU64::new(0);
 
-/// Takes a descriptor that the parent passed under this number. Each can be
-/// taken once. It will not be passed on to children by accident.
+/// Takes a descriptor that the parent passed under this number. Each can be taken once. Children
+/// do not inherit it by accident.
 ///
 /// # Errors
-///
-/// When there is none, or it was taken before.
+/// Fails if there is none, or it was taken before.
 pub fn take_inherited(number: RawFd) -> Result<OwnedFd, ProcessError> {
     if !(3..TARGET_LIMIT).contains(&number) {
         return Err(ProcessError::Target { target: number });
     }
-    // SAFETY: the number is only borrowed for the check that it is open; a
-    // closed number makes fcntl fail and nothing else.
+    // SAFETY: the number is only borrowed to check that it is open. A closed number makes fcntl
+    // fail and nothing else.
     let borrowed = unsafe { BorrowedFd::borrow_raw(number) };
     fcntl(borrowed, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC))
         .map_err(|errno| ProcessError::NotInherited { number, source: errno.into() })?;
@@ -301,13 +289,12 @@ pub fn take_inherited(number: RawFd) -> Result<OwnedFd, ProcessError> {
     if TAKEN.fetch_or(bit, Ordering::SeqCst) & bit != 0 {
         return Err(ProcessError::Taken { number });
     }
-    // SAFETY: the descriptor is open, came from the parent, and the bit above
-    // makes this the only owner.
+    // SAFETY: the descriptor is open, came from the parent, and the bit above makes this the only
+    // owner.
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
-/// Ends this process at once with `SIGKILL`, as a crash would. For fault
-/// drills.
+/// Kills this process at once with `SIGKILL`, as a crash would. For fault drills.
 pub fn kill_self() -> ! {
     loop {
         // silent-ok: a process may always kill itself, and the loop repeats.

@@ -1,7 +1,6 @@
 //! Messages with descriptors over a Unix socket, between our own processes.
 //!
-//! A descriptor that comes is closed with whoever took it, and never passed on to a child
-//! by accident.
+//! The receiver owns each received descriptor. Children do not inherit it by accident.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
@@ -12,10 +11,10 @@ use nix::sys::socket::{ControlMessage, ControlMessageOwned, MsgFlags, recvmsg, s
 /// The most descriptors of one message.
 pub(crate) const DESCRIPTORS_MAX: usize = 8;
 
-/// Sends one message. Ours stay open.
+/// Sends one message. Our descriptors stay open.
 ///
 /// # Errors
-/// When nobody is there any more, or with `MSG_DONTWAIT` when there is no room.
+/// Fails if the other end is closed, or with `MSG_DONTWAIT` if the buffer is full.
 pub(crate) fn send(
     socket: impl AsFd,
     bytes: &[u8],
@@ -29,10 +28,10 @@ pub(crate) fn send(
     sendmsg::<()>(socket.as_fd().as_raw_fd(), &[IoSlice::new(bytes)], passed, flags, None).map(drop)
 }
 
-/// Takes the next message: its length and what came with it.
+/// Receives the next message. Returns its length and its descriptors.
 ///
 /// # Errors
-/// When the socket cannot be read, or with `MSG_DONTWAIT` when there is none.
+/// Fails if the socket cannot be read, or with `MSG_DONTWAIT` if no message waits.
 pub(crate) fn receive(
     socket: impl AsFd,
     buffer: &mut [u8],
@@ -51,8 +50,8 @@ pub(crate) fn receive(
     let mut descriptors = Vec::new();
     for control in message.cmsgs()? {
         if let ControlMessageOwned::ScmRights(numbers) = control {
-            // SAFETY: the kernel has just made these for this process, and they are
-            // named nowhere else.
+            // SAFETY: the kernel has just created these for this process, and nothing else names
+            // them.
             descriptors.extend(numbers.into_iter().map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }));
         }
     }

@@ -1,7 +1,7 @@
 //! `SIGTERM` and `SIGINT` as a descriptor.
 //!
-//! Must be set up before any other thread starts, since the signals are
-//! blocked in the calling thread and in those it starts later.
+//! Must be set up before any other thread starts, since the signals are blocked in the calling
+//! thread and in those it starts later.
 
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -19,7 +19,7 @@ pub enum StopSignal {
     Interrupt,
 }
 
-/// Receives stop signals. Its descriptor is readable while one waits.
+/// A receiver of stop signals. Its descriptor is readable while a signal waits.
 #[derive(Debug)]
 pub struct Signals(SignalFd);
 
@@ -33,8 +33,7 @@ impl Signals {
     /// Blocks the stop signals' default action and receives them instead.
     ///
     /// # Errors
-    ///
-    /// When the system refuses.
+    /// Fails if the system refuses.
     pub fn receive() -> Result<Self, ProcessError> {
         let mut set = SigSet::empty();
         set.add(Signal::SIGTERM);
@@ -47,11 +46,10 @@ impl Signals {
             .map_err(|errno| ProcessError::Signals(errno.into()))
     }
 
-    /// The next waiting signal; `None` when there is none.
+    /// Returns the next waiting signal, or `None`.
     ///
     /// # Errors
-    ///
-    /// When the descriptor cannot be read.
+    /// Fails if the descriptor cannot be read.
     pub fn next(&self) -> Result<Option<StopSignal>, ProcessError> {
         let info = self.0.read_signal().map_err(|errno| ProcessError::Signals(errno.into()))?;
         Ok(info.map(|info| match i32::try_from(info.ssi_signo) {

@@ -1,10 +1,8 @@
-//! A small program that lies beside a large one and does a part of what that does: it
-//! starts in a fraction of the time.
+//! A small program beside a large one that performs a part of its work and starts much faster.
 //!
-//! It is opened once and started through what was opened: what lies there later is never
-//! started. It must be of the same build, and nobody but root and this user may be able to
-//! write to it. Where any of that does not hold the large one does its work, so there must
-//! never be a difference but in time.
+//! It is opened once and started through that descriptor, so a file that is placed there later is
+//! never started. It must be of the same build, and only root and this user may be able to write
+//! to it. Otherwise the large program does the work. The only difference must be speed.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _};
@@ -15,7 +13,7 @@ use std::sync::Arc;
 
 use super::effective_user;
 
-/// The name and the description of a note of ELF: whose it is, and which build.
+/// The name and the content of an ELF note: our name and the build id.
 const MARK: &[u8] = concat!("Automaton\0\0\0", env!("AUTOMATON_BUILD")).as_bytes();
 const NAME_BYTES: u32 = 10;
 const ID_BYTES: u32 = 16;
@@ -24,7 +22,7 @@ const ID_BYTES: u32 = 16;
 struct BuildNote([u32; 3], [u8; MARK.len()]);
 
 #[used]
-// SAFETY: a section of data that no code relies on.
+// SAFETY: no code relies on this data section.
 #[unsafe(link_section = ".note.automaton")]
 static NOTE: BuildNote = BuildNote(
     [NAME_BYTES, ID_BYTES, 1],
@@ -37,17 +35,17 @@ static NOTE: BuildNote = BuildNote(
 /// Linkers put the notes among the first bytes of a program.
 const HEAD_BYTES: u64 = 8 << 10;
 
-/// A program of ours: a small one, or the large one that it lies beside.
+/// One of our programs: a small one, or the large one beside it.
 #[derive(Debug, Clone)]
 pub struct OwnProgram {
-    /// What is started.
+    /// The started program.
     path: PathBuf,
-    /// The small one as it was found, or why it is not used.
+    /// The opened small program, or the reason why it is not used.
     small: Result<Arc<OwnedFd>, String>,
 }
 
 impl OwnProgram {
-    /// The program of this name in the folder of this executable, or else the executable.
+    /// Returns the program of this name in the folder of the executable, or else the executable.
     #[must_use]
     pub fn beside(executable: PathBuf, name: &str) -> Self {
         let path = executable.with_file_name(name);
@@ -57,15 +55,15 @@ impl OwnProgram {
         }
     }
 
-    /// Where it lies.
+    /// Returns the program's path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Why it is not the small one, with what to do about it.
+    /// Returns the reason why the small program is not used, with a remedy.
     #[must_use]
-    pub fn why_large(&self) -> Option<&str> {
+    pub fn fallback_reason(&self) -> Option<&str> {
         self.small.as_ref().err().map(String::as_str)
     }
 
@@ -76,12 +74,12 @@ impl OwnProgram {
 
 fn open(path: &Path) -> Result<OwnedFd, String> {
     let shown = path.display();
-    // A relative one would lie wherever this process stands.
+    // A relative path would depend on the working directory.
     if !path.is_absolute() {
         return Err(format!("{shown} is not a full path"));
     }
     let look = || {
-        // What lies there may be a pipe, which is not waited for.
+        // The file may be a pipe, which must not block.
         let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
         let about = file.metadata()?;
         let mut head = Vec::new();

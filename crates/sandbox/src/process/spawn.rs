@@ -1,9 +1,8 @@
-//! Starts a program with exactly the descriptors and variables it is given.
+//! Starts a program with exactly the given descriptors and variables.
 //!
-//! The child runs in the parent's memory until `execve`, since to copy that takes
-//! the longer the larger the parent is. Until then it may only make system calls:
-//! other threads of the parent go on, and may hold any lock, so nothing there may
-//! allocate.
+//! The child runs in the parent's memory until `execve`, since copying it takes longer for a
+//! larger parent. Until then it may only make system calls: other threads of the parent continue
+//! and may hold any lock, so the child may not allocate.
 
 use std::convert::Infallible;
 use std::ffi::{CString, OsStr, OsString, c_char, c_int, c_void};
@@ -21,18 +20,18 @@ use nix::unistd::{Pid, execv, pipe2, setsid};
 
 use super::{Child, OwnProgram, ProcessError, TARGET_LIMIT, impossible_target};
 
-/// What the few calls of a child need until it is its program.
+/// The stack size for the few calls of a child before `execve`.
 const STACK_BYTES: usize = 64 << 10;
 
-/// A program to start and what it is given.
+/// A program to start, with its inputs.
 #[derive(Debug)]
 pub struct ProcessCommand {
     program: PathBuf,
-    /// The program where it is already open; then its path is a name and no more.
+    /// The opened program, if there is one. Then the path is only a name.
     image: Option<Arc<OwnedFd>>,
     arg0: OsString,
     args: Vec<OsString>,
-    /// Each with its name, an equals sign and its value.
+    /// Each variable as `name=value`.
     env: Vec<OsString>,
     stdio: [Stdio; 3],
     descriptors: Vec<(OwnedFd, RawFd)>,
@@ -40,20 +39,20 @@ pub struct ProcessCommand {
     leaky: bool,
 }
 
-/// What a standard descriptor of a child is.
+/// A standard descriptor of a child.
 #[derive(Debug)]
 pub enum Stdio {
     /// `/dev/null`.
     Null,
     /// The parent's own.
     Inherit,
-    /// This one.
+    /// This descriptor.
     Descriptor(OwnedFd),
 }
 
 impl ProcessCommand {
-    /// A program by path, with an empty environment, its standard input and
-    /// outputs at `/dev/null`.
+    /// Creates a command for a program by path, with an empty environment and all standard
+    /// streams at `/dev/null`.
     #[must_use]
     pub fn new(program: &Path) -> Self {
         Self {
@@ -69,27 +68,27 @@ impl ProcessCommand {
         }
     }
 
-    /// The same for a program of ours, as it was when it was found.
+    /// Creates a command for one of our programs, as it was opened.
     #[must_use]
-    pub fn of(program: &OwnProgram) -> Self {
+    pub fn from_own_program(program: &OwnProgram) -> Self {
         Self { image: program.image(), ..Self::new(program.path()) }
     }
 
-    /// The name under which the program is called.
+    /// Sets the name under which the program is called.
     #[must_use]
     pub fn arg0(mut self, arg0: impl AsRef<OsStr>) -> Self {
         arg0.as_ref().clone_into(&mut self.arg0);
         self
     }
 
-    /// One more argument.
+    /// Adds an argument.
     #[must_use]
     pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
         self.args.push(arg.as_ref().to_owned());
         self
     }
 
-    /// One more variable.
+    /// Adds a variable.
     #[must_use]
     pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
         let mut variable = name.as_ref().to_owned();
@@ -99,42 +98,42 @@ impl ProcessCommand {
         self
     }
 
-    /// Its standard input.
+    /// Sets the standard input.
     #[must_use]
     pub fn stdin(mut self, stdio: Stdio) -> Self {
         self.stdio[0] = stdio;
         self
     }
 
-    /// Its standard output.
+    /// Sets the standard output.
     #[must_use]
     pub fn stdout(mut self, stdio: Stdio) -> Self {
         self.stdio[1] = stdio;
         self
     }
 
-    /// Its standard error.
+    /// Sets the standard error.
     #[must_use]
     pub fn stderr(mut self, stdio: Stdio) -> Self {
         self.stdio[2] = stdio;
         self
     }
 
-    /// A descriptor that the program finds under this number, 3 to 63.
+    /// Passes a descriptor under this number, 3 to 63.
     #[must_use]
     pub fn descriptor(mut self, descriptor: OwnedFd, target: RawFd) -> Self {
         self.descriptors.push((descriptor, target));
         self
     }
 
-    /// A session of its own, so that a terminal's keys do not reach it.
+    /// Starts the program in its own session, so that a terminal's keys do not reach it.
     #[must_use]
     pub const fn own_session(mut self) -> Self {
         self.own_session = true;
         self
     }
 
-    /// Whatever else this process has open is passed on too. Drills only.
+    /// Passes all other open descriptors too. Drills only.
     pub(crate) const fn leaky(mut self) -> Self {
         self.leaky = true;
         self
@@ -144,8 +143,7 @@ impl ProcessCommand {
 /// Starts a program of ours.
 ///
 /// # Errors
-///
-/// When it cannot be executed, or descriptors have run out.
+/// Fails if it cannot be executed, or no descriptors are free.
 pub fn spawn(command: ProcessCommand) -> Result<Child, ProcessError> {
     let target = impossible_target(command.descriptors.iter().map(|(_, target)| *target));
     if let Some(target) = target {
@@ -155,33 +153,32 @@ pub fn spawn(command: ProcessCommand) -> Result<Child, ProcessError> {
     start(command).map_err(|source| ProcessError::Spawn { program, source })
 }
 
-/// Becomes another program of ours, in the environment and with the standard descriptors of
-/// this one. The first of the words is what it is called.
+/// Replaces this process by another program of ours, with the same environment and standard
+/// descriptors. The first word is its name.
 ///
 /// # Errors
-///
-/// When it cannot be executed: there is no return otherwise.
+/// Fails if it cannot be executed. Otherwise it does not return.
 pub fn become_other(
     program: &Path,
     words: impl IntoIterator<Item = OsString>,
 ) -> Result<Infallible, ProcessError> {
     let execute = || {
         let words = words.into_iter().map(terminated).collect::<io::Result<Vec<_>>>()?;
-        close_at_exec_but(|_| false)?;
+        close_on_exec_except(|_| false)?;
         Ok(execv(&terminated(program.as_os_str().to_owned())?, &words)?)
     };
     execute().map_err(|source| ProcessError::Spawn { program: program.to_owned(), source })
 }
 
-/// All that the child needs until `execve`, made beforehand.
+/// The inputs of the child until `execve`, prepared in the parent.
 struct ChildSetup {
     program: CString,
     image: Option<OwnedFd>,
-    /// Null-terminated, pointing into strings that live as long as this.
+    /// Null-terminated. The pointers refer to strings that live as long as this value.
     argv: Vec<*const c_char>,
     envp: Vec<*const c_char>,
     _strings: [Vec<CString>; 2],
-    /// Sources, all of them above every target, and their targets.
+    /// Descriptors, all of them above every target, and their targets.
     moves: Vec<(OwnedFd, RawFd)>,
     own_session: bool,
     leaky: bool,
@@ -217,8 +214,8 @@ fn prepare(command: ProcessCommand, failure: BorrowedFd<'_>) -> io::Result<Child
     for (stdio, target) in command.stdio.into_iter().zip(0..) {
         let source = match stdio {
             Stdio::Null => lift(File::options().read(true).write(true).open("/dev/null")?.as_fd()),
-            // SAFETY: a closed standard descriptor makes the call fail, and is
-            // only borrowed for it.
+            // SAFETY: a closed standard descriptor makes the call fail, and is only borrowed for
+            // it.
             Stdio::Inherit => lift(unsafe { BorrowedFd::borrow_raw(target) }),
             Stdio::Descriptor(descriptor) => lift(descriptor.as_fd()),
         };
@@ -243,48 +240,49 @@ fn terminated(text: OsString) -> io::Result<CString> {
     Ok(CString::new(text.into_vec())?)
 }
 
-/// Null-terminated. The pointers stay valid when the strings move, as each has
-/// its own allocation.
+/// Returns null-terminated pointers. They stay valid when the strings move, as each has its own
+/// allocation.
 fn pointers(strings: &[CString]) -> Vec<*const c_char> {
     strings.iter().map(|string| string.as_ptr()).chain([std::ptr::null()]).collect()
 }
 
-/// A copy of a descriptor above all targets, so that no move overwrites a
-/// source that is still needed.
+/// Duplicates a descriptor above all targets, so that no move overwrites a source that is still
+/// needed.
 pub(crate) fn lift(descriptor: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     let number = fcntl(descriptor, FcntlArg::F_DUPFD_CLOEXEC(TARGET_LIMIT))?;
-    // SAFETY: the call above made this descriptor, and nobody else has it.
+    // SAFETY: the call above created this descriptor, and nobody else has it.
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
-/// The same for many with their targets. The originals are closed, since their
-/// numbers may be targets.
+/// Duplicates many descriptors like [`lift`]. The originals are closed, since their numbers may
+/// be targets.
 pub(crate) fn lift_all(moves: Vec<(OwnedFd, RawFd)>) -> io::Result<Vec<(OwnedFd, RawFd)>> {
     moves.into_iter().map(|(source, target)| Ok((lift(source.as_fd())?, target))).collect()
 }
 
-/// Starts a child in this process's memory. This thread waits until it has become its
-/// program, or failed to.
+/// Starts a child in this process's memory. This thread waits until the child has executed its
+/// program or failed.
 fn spawn_child(prepared: &ChildSetup) -> nix::Result<Pid> {
     extern "C" fn child(prepared: *mut c_void) -> c_int {
-        // SAFETY: it points to what the waiting thread holds, and is not written.
+        // SAFETY: it points to data that the waiting thread holds and nobody writes.
         become_program(unsafe { &*prepared.cast_const().cast() })
     }
     let mut stack = vec![0u128; STACK_BYTES / size_of::<u128>()];
-    let (top, flags) = (stack.as_mut_ptr_range().end, libc::CLONE_VM | libc::CLONE_VFORK);
+    let top = stack.as_mut_ptr_range().end;
+    let flags = libc::CLONE_VM | libc::CLONE_VFORK;
     let prepared = std::ptr::from_ref(prepared).cast_mut().cast();
-    // SAFETY: the stack is the child's alone, large enough for a few calls, aligned, and
-    // outlives it; the child keeps to async-signal-safe system calls and never returns.
+    // SAFETY: the stack belongs to the child alone, is large enough for a few calls, is aligned,
+    // and outlives it. The child uses only async-signal-safe system calls and never returns.
     Errno::result(unsafe { libc::clone(child, top.cast(), flags | libc::SIGCHLD, prepared) })
         .map(Pid::from_raw)
 }
 
-/// The child's side. Reports the error number of what failed.
+/// Runs the child's side. Reports the error number of a failure.
 fn become_program(prepared: &ChildSetup) -> ! {
     let Err(errno) = try_become(prepared);
     let bytes = (errno as i32).to_ne_bytes();
-    // SAFETY: the pipe is open and the buffer as long as said; _exit ends this
-    // copy of the process without running the parent's exit handlers.
+    // SAFETY: the pipe is open and the buffer has the stated length. _exit ends this copy of the
+    // process without running the parent's exit handlers.
     unsafe {
         libc::write(prepared.failure.as_raw_fd(), bytes.as_ptr().cast(), bytes.len());
         libc::_exit(127)
@@ -295,19 +293,22 @@ fn try_become(prepared: &ChildSetup) -> nix::Result<Infallible> {
     if prepared.own_session {
         setsid()?;
     }
-    take_places(&prepared.moves)?;
+    place_descriptors(&prepared.moves)?;
     if !prepared.leaky {
-        close_at_exec_but(|number| prepared.moves.iter().any(|(_, target)| *target == number))?;
+        close_on_exec_except(|number| prepared.moves.iter().any(|(_, target)| *target == number))?;
     }
-    usual_signals()?;
-    let (argv, envp) = (prepared.argv.as_ptr(), prepared.envp.as_ptr());
-    // SAFETY: the vectors were made before the child, end with null, and outlive
-    // the call; so does the descriptor.
+    reset_signals()?;
+    let argv = prepared.argv.as_ptr();
+    let envp = prepared.envp.as_ptr();
+    // SAFETY: the vectors were made before the child, end with null, and outlive the call. So
+    // does the descriptor.
     unsafe {
         match &prepared.image {
             None => libc::execve(prepared.program.as_ptr(), argv, envp),
             Some(image) => {
-                let (image, here, empty) = (image.as_raw_fd(), libc::AT_EMPTY_PATH, c"".as_ptr());
+                let image = image.as_raw_fd();
+                let here = libc::AT_EMPTY_PATH;
+                let empty = c"".as_ptr();
                 libc::syscall(libc::SYS_execveat, image, empty, argv, envp, here) as c_int
             }
         };
@@ -315,22 +316,21 @@ fn try_become(prepared: &ChildSetup) -> nix::Result<Infallible> {
     Err(Errno::last())
 }
 
-/// Gives lifted descriptors their numbers. Like all that follows it is safe
-/// in a child before its `execve`, and for a process that calls `execve` next.
-pub(crate) fn take_places(lifted: &[(OwnedFd, RawFd)]) -> nix::Result<()> {
+/// Moves lifted descriptors to their numbers. Like the functions below, it is safe in a child
+/// before its `execve`.
+pub(crate) fn place_descriptors(lifted: &[(OwnedFd, RawFd)]) -> nix::Result<()> {
     for (source, target) in lifted {
-        // SAFETY: numbers only; what the target was is not used by this process
-        // any more, which soon becomes another program.
+        // SAFETY: numbers only. This process no longer uses the target, since it soon becomes
+        // another program.
         Errno::result(unsafe { libc::dup2(source.as_raw_fd(), *target) })?;
     }
     Ok(())
 }
 
-/// Lets all descriptors close at `execve`, but the standard three and these.
-pub(crate) fn close_at_exec_but(is_kept: impl Fn(RawFd) -> bool) -> nix::Result<()> {
+/// Sets close-on-exec on all descriptors except the standard three and the kept ones.
+pub(crate) fn close_on_exec_except(is_kept: impl Fn(RawFd) -> bool) -> nix::Result<()> {
     for number in (3..TARGET_LIMIT).filter(|number| !is_kept(*number)) {
-        // SAFETY: a number that is not open makes the call fail, which is as
-        // good.
+        // SAFETY: if a number is not open, the call fails, which is harmless.
         unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) };
     }
     let first = TARGET_LIMIT.cast_unsigned();
@@ -343,10 +343,10 @@ pub(crate) fn close_at_exec_but(is_kept: impl Fn(RawFd) -> bool) -> nix::Result<
 }
 
 /// Gives every signal its default action and blocks none.
-pub(crate) fn usual_signals() -> nix::Result<()> {
+pub(crate) fn reset_signals() -> nix::Result<()> {
     for signal in 1..=64 {
-        // SAFETY: the default action runs no code of ours. That it cannot be
-        // set for some signals is of no meaning.
+        // SAFETY: the default action runs no code of ours. For some signals it cannot be set,
+        // which does not matter.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
     }
     sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), None)

@@ -1,6 +1,6 @@
-//! What the tests run inside: the attempts of a drill, and programs that run long or serve.
+//! The programs that tests run inside: the attempts of a drill, long-running ones and servers.
 //!
-//! `attempt NAME ARGUMENTS…` ends with 0 when it did what it is for.
+//! `attempt NAME ARGUMENTS…` exits with 0 if it succeeded.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};

@@ -37,7 +37,8 @@ fn a_child_gets_what_it_is_given_and_nothing_else() {
         File::open(folder.path().join(name)).unwrap()
     };
     // Targets that are the numbers of other sources must not get mixed up.
-    let (seven, three) = (file("seven"), file("three"));
+    let seven = file("seven");
+    let three = file("three");
     let command = shell("cat <&7; cat <&3; ls /proc/self/fd | tr '\\n' ' '; env")
         .env("GIVEN", "yes")
         .descriptor(seven.into(), 7)

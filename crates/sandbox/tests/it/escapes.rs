@@ -20,8 +20,9 @@ fn drill(probe: &Probe) -> (Drill, tempfile::TempDir) {
 fn try_list(drill: &Drill, list: &[Attempt]) {
     let mut wrong = Vec::new();
     for attempt in list {
-        let judgement = drill.judge(attempt, Controls::All).unwrap();
-        let (name, control) = (attempt.name, &judgement.control);
+        let judgement = drill.run_all_combinations(attempt, Controls::All).unwrap();
+        let name = attempt.name;
+        let control = &judgement.control;
         println!("{name:32} {:?}, {}, {control:?}", attempt.defences, judgement.said);
         wrong.extend(judgement.broken.into_iter().map(|how| format!("{name}: {how}")));
         if let ControlResult::Refused(said) = control {
@@ -88,13 +89,13 @@ fn there_are_at_least_seventy_attempts() {
 fn without_controls_no_attempt_is_made_unprotected() {
     let (drill, _folder) = drill(machine());
     for attempt in drill.attempts(AttemptTarget::Limits) {
-        let judgement = drill.judge(&attempt, Controls::Without).unwrap();
+        let judgement = drill.run_all_combinations(&attempt, Controls::Without).unwrap();
         assert_eq!(judgement.broken, Vec::<String>::new());
         assert!(matches!(judgement.control, ControlResult::Left(_)));
     }
     let memory = drill.attempts(AttemptTarget::Limits);
     let memory = memory.iter().find(|attempt| attempt.name == "use much memory").unwrap();
-    let harmless = drill.judge(memory, Controls::Harmless).unwrap();
+    let harmless = drill.run_all_combinations(memory, Controls::Harmless).unwrap();
     let reason = "it would take memory from your machine";
     assert_eq!(harmless.control, ControlResult::Left(reason));
 }

@@ -1,4 +1,4 @@
-//! What ordinary programs want and get: a loopback, terminals, owners, configuration.
+//! Features that ordinary programs need: a loopback, terminals, owners, configuration.
 
 use std::fs;
 
@@ -26,7 +26,7 @@ fn the_loopback_is_the_only_interface() {
     };
     assert_eq!(interfaces(Network::Loopback), "lo\n");
     assert_eq!(interfaces(Network::Proxied), "lo\n");
-    // Where no socket of the network is permitted, none is listed either.
+    // Without network sockets, no interfaces are listed either.
     assert_eq!(interfaces(Network::None), "");
     assert_eq!(said("cat /etc/resolv.conf"), "");
 }
@@ -66,7 +66,8 @@ fn an_archive_with_a_set_user_id_file_unpacks_without_that_right() {
         field("00000000000", 12),
         field("00000000000", 12),
     ];
-    let (head, rest) = (head.concat(), field("0", 512 - 148 - 8));
+    let head = head.concat();
+    let rest = field("0", 512 - 148 - 8);
     let sum: u32 = head.bytes().chain(rest.bytes()).map(u32::from).sum();
     let archive = format!("{head}{:06o}\0 {rest}{}", sum + 8 * 32, "\0".repeat(1024));
     fs::write(workspace.path().join("a.tar"), archive).unwrap();

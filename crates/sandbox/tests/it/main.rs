@@ -1,5 +1,5 @@
-//! What the sandbox promises, tried on the machine that runs the tests: as
-//! the user who runs them and, if that is root, as an ordinary user too.
+//! Tests of the sandbox's promises on this machine, as the current user and, if that is root, as
+//! an ordinary user too.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![expect(clippy::print_stdout, reason = "a test says what it skips and what it measured")]

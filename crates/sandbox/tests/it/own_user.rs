@@ -1,4 +1,4 @@
-//! Who a sandbox is to the host where root launched it: a user of its own.
+//! A sandbox that root launched has its own user on the host.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -13,10 +13,10 @@ use automaton_testkit::unprivileged::is_root;
 use crate::support::{attempt, launcher, machine, run_on, shell};
 
 const LONG: Duration = Duration::from_secs(20);
-/// What a command may have queued.
+/// The signals that a command queues.
 const SIGNALS: usize = 1000;
 
-/// Whether this machine gives users, as every one does that is root's in all of its parts.
+/// Returns true if this machine assigns users. A machine under full control of root does.
 fn gives() -> bool {
     let found = &machine().own_user;
     println!("a user of its own: {found:?}");
@@ -24,12 +24,12 @@ fn gives() -> bool {
     found.is_available()
 }
 
-/// The same machine without users to give.
+/// Returns the machine without separate users.
 fn machine_without_users() -> Probe {
     Probe { own_user: Feature::Missing("left out by a test".to_owned()), ..machine().clone() }
 }
 
-/// Starts it, and waits until it has said that it is ready.
+/// Starts a program, and waits until it reports that it is ready.
 fn ready(spec: &SandboxSpec, machine: &Probe) -> RunHandle {
     let running = launcher().launch(&plan(spec, machine).unwrap()).unwrap();
     let deadline = Instant::now() + LONG;
@@ -40,8 +40,8 @@ fn ready(spec: &SandboxSpec, machine: &Probe) -> RunHandle {
     running
 }
 
-/// The user and the group of every process of the host that has this word in its arguments,
-/// as real, effective, saved and for files.
+/// Returns the user and group ids (real, effective, saved, file system) of every host process
+/// with this word in its arguments.
 fn users_of(word: &str) -> Vec<[Vec<u32>; 2]> {
     let processes = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
     let of = |path: &Path| {
@@ -64,7 +64,8 @@ fn a_command_is_nobody_to_the_host_and_its_files_are_the_launchers() {
     let mut users = Vec::new();
     for _ in 0..2 {
         let home = tempfile::tempdir().unwrap();
-        let (workspace, secret) = (home.path().join("workspace"), home.path().join("secret"));
+        let workspace = home.path().join("workspace");
+        let secret = home.path().join("secret");
         fs::create_dir(&workspace).unwrap();
         for (path, mode) in [(&secret, 0o600), (&workspace.join("given"), 0o600)] {
             fs::write(path, "words").unwrap();
@@ -100,7 +101,7 @@ fn a_command_is_nobody_to_the_host_and_its_files_are_the_launchers() {
     assert_eq!(users.len(), 2, "each workspace has a user: {users:?}");
 }
 
-/// How many signals wait that the kernel counts for the user of this process.
+/// Returns the pending signals that the kernel counts for the user of this process.
 fn queued() -> usize {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("SigQ:\t")).unwrap();
@@ -178,7 +179,8 @@ fn a_machine_with_private_configuration() {
     let line = "cat /etc/fonts/public /etc/fonts/private; ls /etc/fonts /etc/fonts/closed; \
                 cat /etc/java-test/public";
     let outcome = run_on(&shell(line, workspace.path()), &machine_without_users());
-    let (said, complained) = (outcome.stdout.text_lossy(), outcome.stderr.text_lossy());
+    let said = outcome.stdout.text_lossy();
+    let complained = outcome.stderr.text_lossy();
     let listed = "/etc/fonts:\nclosed\nprivate\npublic\n\n/etc/fonts/closed:\n";
     assert_eq!(said, format!("for all\n{listed}a member\n"), "{complained}");
     // With a user of its own the kernel refuses instead.

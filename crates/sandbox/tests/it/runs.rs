@@ -1,4 +1,4 @@
-//! Programs run: output, input, exit codes, limits, the death of the tree.
+//! Tests of running programs: output, input, exit codes, limits, the death of the tree.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -33,7 +33,7 @@ fn seconds(count: u64) -> RunLimits {
     RunLimits { wall: Some(Duration::from_secs(count)), ..RunLimits::default() }
 }
 
-/// Whether a file stops growing: nobody is left who writes it.
+/// Returns true if a file stops growing, so that no process writes it any more.
 fn is_abandoned(path: &Path) -> bool {
     let size = || fs::metadata(path).map_or(0, |metadata| metadata.len());
     let before = size();
@@ -56,7 +56,7 @@ fn a_command_has_its_workspace_and_a_small_world() {
     assert!(lines.ends_with(&["sealed"]), "{text}");
     assert_eq!(outcome.stderr.text_lossy(), "talk\n");
     assert_eq!(fs::read_to_string(workspace.path().join("file")).unwrap(), "kept\n");
-    // What it made belongs to the caller.
+    // The created file belongs to the caller.
     fs::remove_file(workspace.path().join("file")).unwrap();
 }
 
@@ -108,8 +108,8 @@ fn a_workspace_that_is_not_there_is_an_error() {
 fn a_start_that_fails_leaves_no_child() {
     let folder = tempfile::tempdir().unwrap();
     let helper = folder.path().join("helper");
-    // What is heard where the program ended the first process before that said a word: the
-    // helper goes on for a while, since it has a group to remove.
+    // The program ends the first process before its report. The helper continues for a while,
+    // since it has a group to remove.
     let said = "#!/bin/sh\nprintf '{\"Usage\":{\"memory_kills\":0}}' >&4\n/bin/sleep 0.3\n";
     let script = folder.path().join("script");
     fs::write(&script, said).unwrap();
@@ -268,7 +268,7 @@ fn children(pid: i32) -> Vec<i32> {
     told.iter().flat_map(|line| line.split_whitespace()).flat_map(str::parse).collect()
 }
 
-/// What the kernel says that a process does; nothing where there is none.
+/// Returns the kernel's state of a process, or `None` if there is none.
 fn state(pid: i32) -> Option<char> {
     let told = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     told.rsplit_once(") ")?.1.chars().next()

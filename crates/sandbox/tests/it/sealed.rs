@@ -107,12 +107,12 @@ fn a_folder_that_is_missing_is_made_and_a_link_is_not_followed() {
 #[test]
 fn what_is_no_folder_makes_way_for_one() {
     let (folder, beneath) = world();
-    beneath.make_way("logs").unwrap();
+    beneath.free_folder_name("logs").unwrap();
     assert!(folder.path().join("logs/1.log").exists(), "a folder stays as it is");
     symlink("/etc", folder.path().join("messages")).unwrap();
     fs::write(folder.path().join("messages.1"), "another").unwrap();
     for _ in 0..2 {
-        beneath.make_way("messages").unwrap();
+        beneath.free_folder_name("messages").unwrap();
     }
     assert!(!folder.path().join("messages").is_symlink());
     assert!(folder.path().join("messages.2").is_symlink());

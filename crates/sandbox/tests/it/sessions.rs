@@ -1,4 +1,4 @@
-//! Sandboxes that stay open: what runs in them together, and how they end.
+//! Tests of sandboxes that stay open: programs beside each other, and the end of a session.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -68,7 +68,7 @@ fn heard(connection: TcpStream) -> String {
 fn programs_share_files_and_processes_and_outlive_their_call() {
     let workspace = tempfile::tempdir().unwrap();
     let session = open(&spec(workspace.path()));
-    // What stays behind holds the outputs open; the call is over even so.
+    // A process that stays behind holds the outputs open. The call ends anyway.
     let asked = Instant::now();
     assert_eq!(text(&session, "echo one > /tmp/x; sleep 300 & echo $!"), "3\n");
     assert!(asked.elapsed() < LONG);
@@ -265,10 +265,12 @@ fn processors_are_shared_by_all_that_runs_and_their_time_is_counted() {
     }
     let limits = RunLimits { cpus: Some(1), ..RunLimits::service() };
     let session = open(&SandboxSpec { limits, ..spec(workspace.path()) });
-    let (begun, before) = (Instant::now(), session.usage().cpu.unwrap());
+    let begun = Instant::now();
+    let before = session.usage().cpu.unwrap();
     let busy = "timeout 2 sh -c 'while :; do :; done'";
     run(&session, &format!("{busy} & {busy} & {busy} & wait"));
-    let (spent, wall) = (session.usage().cpu.unwrap() - before, begun.elapsed());
+    let spent = session.usage().cpu.unwrap() - before;
+    let wall = begun.elapsed();
     println!("three loops in {wall:?} used {spent:?}");
     // One processor, and a period's worth that was begun.
     assert!(spent <= wall.mul_f32(1.2), "{spent:?} of {wall:?}");
@@ -310,13 +312,15 @@ fn an_operator_has_a_terminal_inside() {
         env: vec![("TERM".into(), "vt100".into())],
         ..SessionProgram::new(program)
     };
-    let (keyboard, screen) = (fs::File::open(&typed), fs::File::create(&shown_at));
+    let keyboard = fs::File::open(&typed);
+    let screen = fs::File::create(&shown_at);
     let status = converse(&session, &task, keyboard.unwrap(), screen.unwrap()).unwrap();
     assert_eq!(status, ExitStatus::Exited(5));
     let shown = fs::read_to_string(&shown_at).unwrap();
     assert!(shown.contains("a vt100 terminal\r\n"), "{shown}");
     // An input that ends is an end for the shell.
-    let (keyboard, screen) = (fs::File::open("/dev/null"), fs::File::create("/dev/null"));
+    let keyboard = fs::File::open("/dev/null");
+    let screen = fs::File::create("/dev/null");
     let status = converse(&session, &task, keyboard.unwrap(), screen.unwrap()).unwrap();
     assert_eq!(status, ExitStatus::Exited(0));
     // Neither side waits for the other, however much is typed and shown.
@@ -324,7 +328,8 @@ fn an_operator_has_a_terminal_inside() {
     let conversed = |argv: &[&str]| {
         let task =
             SessionProgram::new(Program::Argv(argv.iter().map(|it| (*it).to_owned()).collect()));
-        let (keyboard, screen) = (fs::File::open(&typed), fs::File::create(&shown_at));
+        let keyboard = fs::File::open(&typed);
+        let screen = fs::File::create(&shown_at);
         converse(&session, &task, keyboard.unwrap(), screen.unwrap()).unwrap()
     };
     assert_eq!(conversed(&["/usr/bin/wc", "-c"]), ExitStatus::Exited(0));

@@ -1,4 +1,4 @@
-//! The small program beside the large one: when it is used, and when it is not.
+//! Tests of the small program beside the large one, and of the conditions for using it.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, chown};
@@ -9,7 +9,7 @@ use automaton_testkit::unprivileged::is_root;
 
 use crate::support::{copy_program, helper, run_on, shell};
 
-/// Where the build's id is in a program.
+/// The bytes before the build id in a program.
 const MARK: &[u8] = b"Automaton\0\0\0";
 
 /// A folder with a large program that works or does not, and a small one.
@@ -39,20 +39,20 @@ impl Folder {
         Launcher::new(self.large.clone())
     }
 
-    /// Why the small one is not used; and then commands run all the same.
+    /// Returns the reason why the small program is not used. Commands must run anyway.
     #[track_caller]
     fn refused(&self) -> String {
         let launcher = self.launcher();
         let large = probe(&launcher).user_namespace;
         assert!(large.is_available(), "the large one was to do it: {large:?}");
-        match launcher.quick_start() {
+        match launcher.small_program_status() {
             Feature::Missing(why) => why,
             Feature::Available(()) => panic!("it is used"),
         }
     }
 }
 
-/// What passes for the helper and fails as soon as it is started.
+/// Returns a file that is accepted as the helper and fails when it is started.
 fn broken() -> Vec<u8> {
     fs::read(helper()).unwrap()[..8 << 10].to_vec()
 }
@@ -65,16 +65,16 @@ fn works(launcher: &Launcher) -> bool {
 fn it_is_used_where_it_is_of_the_same_build_as_it_was_when_it_was_found() {
     let found = Folder::with(Path::new("/bin/false"), &fs::read(helper()).unwrap(), 0o755);
     let launcher = found.launcher();
-    assert_eq!(launcher.quick_start(), Feature::Available(()));
+    assert_eq!(launcher.small_program_status(), Feature::Available(()));
     let spec = shell("cat /proc/1/comm", found.folder.path());
     assert!(works(&launcher));
-    // What lies there later is not started, and it is found once.
+    // It is opened once, so a file that is placed there later is not started.
     fs::remove_file(found.small()).unwrap();
     copy_program(Path::new("/bin/false"), &found.small());
     assert!(works(&launcher) && !works(&found.launcher()));
     assert_eq!(run_on(&spec, &probe(&launcher)).stdout.text_lossy(), "automaton-sandb\n");
     let broken = Folder::with(&helper(), &broken(), 0o755);
-    assert_eq!(broken.launcher().quick_start(), Feature::Available(()));
+    assert_eq!(broken.launcher().small_program_status(), Feature::Available(()));
     assert!(!works(&broken.launcher()), "what the other tests refuse would be started");
 }
 
@@ -112,6 +112,6 @@ fn without_one_the_large_one_does_its_work_and_that_is_told() {
     fs::create_dir(alone.small()).unwrap();
     assert!(alone.refused().contains("is not of the same build"));
     // It is never looked for where this process happens to stand.
-    let nowhere = Launcher::new(PathBuf::from("large")).quick_start();
+    let nowhere = Launcher::new(PathBuf::from("large")).small_program_status();
     assert!(matches!(&nowhere, Feature::Missing(why) if why.contains("full path")), "{nowhere:?}");
 }

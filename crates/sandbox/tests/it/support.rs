@@ -11,7 +11,7 @@ use automaton_sandbox::{
 /// Names a folder with copies of the programs that every user can execute.
 pub(crate) const PROGRAMS: &str = "SANDBOX_TEST_PROGRAMS";
 
-/// Where the programs that attempt something appear inside.
+/// The path of the attempting program in the sandbox.
 pub(crate) const ATTEMPT_INSIDE: &str = "/opt/attempt";
 
 fn program(built: &str) -> PathBuf {
@@ -35,7 +35,7 @@ pub(crate) fn launcher() -> Launcher {
     Launcher::new(helper())
 }
 
-/// What this machine gives.
+/// Returns the features of this machine.
 pub(crate) fn machine() -> &'static Probe {
     static MACHINE: OnceLock<Probe> = OnceLock::new();
     MACHINE.get_or_init(|| probe(&launcher()))

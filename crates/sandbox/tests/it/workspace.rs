@@ -92,7 +92,7 @@ fn links_lead_nowhere_outside() {
     assert_eq!(fs::read_to_string(outside.join("secret")).unwrap(), "planted");
 }
 
-/// What was judged by its name must be what is opened: a link is another name.
+/// The judged file must be the opened file, and a link is another name.
 #[test]
 fn no_link_is_followed_even_where_it_stays_inside() {
     let (folder, both) = world();
@@ -116,7 +116,7 @@ fn no_link_is_followed_even_where_it_stays_inside() {
     assert_eq!(fs::read_dir(workspace.join("real/.git")).unwrap().count(), 0);
 }
 
-/// Whoever plants a second name of a file outside loses only the name.
+/// Writing over a planted hard link of an outside file only removes the link.
 #[test]
 fn writing_over_a_hard_link_leaves_the_other_name_alone() {
     let (folder, both) = world();
@@ -173,7 +173,8 @@ fn a_file_that_is_replaced_leads_nowhere() {
     thread::scope(|scope| {
         scope.spawn(|| {
             use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
-            let (spot, lure) = (workspace.join("spot"), workspace.join("lure"));
+            let spot = workspace.join("spot");
+            let lure = workspace.join("lure");
             while !done.load(Ordering::Relaxed) {
                 renameat2(AT_FDCWD, &spot, AT_FDCWD, &lure, RenameFlags::RENAME_EXCHANGE).unwrap();
             }
@@ -199,7 +200,8 @@ fn a_file_that_is_replaced_leads_nowhere() {
 fn a_folder_that_moves_takes_nobody_out() {
     let (folder, both) = world();
     let workspace = folder.path().join("workspace");
-    let (low, high) = (workspace.join("a/b/c/deep"), workspace.join("deep"));
+    let low = workspace.join("a/b/c/deep");
+    let high = workspace.join("deep");
     for folder in [&low, &high] {
         fs::create_dir_all(folder).unwrap();
         fs::write(folder.join("secret"), "harmless").unwrap();
@@ -242,7 +244,8 @@ fn no_race_leads_outside() {
     thread::scope(|scope| {
         scope.spawn(|| {
             use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
-            let (spot, lure) = (workspace.join("spot"), workspace.join("lure"));
+            let spot = workspace.join("spot");
+            let lure = workspace.join("lure");
             while !done.load(Ordering::Relaxed) {
                 renameat2(AT_FDCWD, &spot, AT_FDCWD, &lure, RenameFlags::RENAME_EXCHANGE).unwrap();
             }
@@ -256,7 +259,7 @@ fn no_race_leads_outside() {
                 }
                 Err(_) => seen[1] += 1,
             }
-            // Whether it is written or refused, it is never outside.
+            // Written or refused, the file is never outside.
             drop(beneath.write(&path("spot/new/file"), b"x", 100));
         }
         done.store(true, Ordering::Relaxed);

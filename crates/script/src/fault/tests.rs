@@ -1,4 +1,4 @@
-//! The rehearsal fires once, at the right arrival, on the right home alone.
+//! The fault fires once, at the right arrival, and only on a marked home.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -6,7 +6,7 @@ use super::*;
 use automaton_core::error::ErrorClass;
 use tempfile::TempDir;
 
-/// A home for rehearsal below a directory of its own.
+/// Creates a marked home in a directory of its own.
 fn marked(dir: &TempDir) -> PathBuf {
     let home = dir.path().join("home");
     mark_home(&home).unwrap();

@@ -1,9 +1,8 @@
-//! A model that follows a script: an OpenAI-compatible server on this machine
-//! that answers what a [`Story`] has it say.
+//! A model that follows a script: an OpenAI-compatible server on this machine whose answers come
+//! from a [`Story`].
 //!
-//! It listens on a free port of 127.0.0.1 and never elsewhere. All that it
-//! knows is in the story and in the request: it must never look into an
-//! automaton's home to find out whether something happened.
+//! It listens on a free port of 127.0.0.1 and never elsewhere. It knows only the story and the
+//! request: it must never look into an automaton's home to find out whether something happened.
 
 mod reply;
 
@@ -32,10 +31,10 @@ pub use crate::story::{CreatorTiming, StoryProgress};
 use crate::story::{ScriptedFault, Story, StoryRunner, TellerReply};
 pub use reply::{ReplyMeta, pieces};
 
-/// The id of the one model that the server has.
+/// The id of the server's only model.
 pub const MODEL: &str = "script";
 
-/// The largest request that is read, in bytes.
+/// The largest request, in bytes.
 const REQUEST_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// The server cannot listen.
@@ -44,13 +43,13 @@ const REQUEST_BYTES_MAX: usize = 16 * 1024 * 1024;
 #[class(Internal)]
 pub struct ScriptServerError(#[source] pub io::Error);
 
-/// A running server. It stops when this is dropped.
+/// A running server. Dropping it stops the server.
 #[derive(Debug)]
 pub struct ScriptServer {
     address: SocketAddr,
     teller: Arc<Mutex<StoryRunner>>,
     progress: mpsc::Receiver<StoryProgress>,
-    /// Closing this ends the answers that hang.
+    /// Dropping this ends the hanging answers.
     _stop: watch::Sender<()>,
     _tasks: JoinSet<()>,
 }
@@ -59,7 +58,7 @@ impl ScriptServer {
     /// Starts to tell a story.
     ///
     /// # Errors
-    /// No port of 127.0.0.1 is free.
+    /// Fails if no port of 127.0.0.1 is free.
     pub async fn start(story: Story) -> Result<Self, ScriptServerError> {
         let listener =
             TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(ScriptServerError)?;
@@ -79,8 +78,9 @@ impl ScriptServer {
         let mut tasks = JoinSet::new();
         tasks.spawn(async move {
             let listener = listener.tap_io(|connection| {
-                // An answer comes in pieces: none may wait for the last one's receipt.
-                // silent-ok: without it answers are as right, and slower.
+                // An answer is sent in pieces, and none may wait for the acknowledgement of the
+                // last.
+                // silent-ok: without it answers are only slower.
                 connection.set_nodelay(true).ok();
             });
             let server = axum::serve(listener, app);
@@ -90,26 +90,26 @@ impl ScriptServer {
         Ok(Self { address, teller, progress, _stop: stop, _tasks: tasks })
     }
 
-    /// Where it listens.
+    /// Returns the listening address.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Scheme, host and port: the private origin that a client has to allow.
+    /// Returns scheme, host and port: the private origin that a client has to allow.
     #[must_use]
     pub fn origin(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// What a client is configured with: `http://127.0.0.1:PORT/v1`.
+    /// Returns the URL for clients: `http://127.0.0.1:PORT/v1`.
     #[must_use]
     pub fn base_url(&self) -> String {
         format!("{}/v1", self.origin())
     }
 
-    /// What happens next in the story. Nothing is lost when the future is
-    /// dropped. After [`StoryProgress::Ended`] or [`StoryProgress::Unmet`] it never comes.
+    /// Returns the next progress of the story. Cancel-safe. Pending for ever after
+    /// [`StoryProgress::Ended`] or [`StoryProgress::Unmet`].
     pub async fn next_progress(&mut self) -> StoryProgress {
         match self.progress.recv().await {
             Some(progress) => progress,
@@ -117,19 +117,19 @@ impl ScriptServer {
         }
     }
 
-    /// Begins another story, of which no progress is told.
-    pub fn retell(&self, story: Story) {
+    /// Begins another story, without reporting its progress.
+    pub fn replace_story(&self, story: Story) {
         *lock(&self.teller) = StoryRunner::new(story);
     }
 
-    /// The step that is not met yet, in words; `None` when all are.
+    /// Describes the first step that is not met yet. Returns `None` if all are met.
     #[must_use]
     pub fn open_step(&self) -> Option<String> {
         lock(&self.teller).open_step()
     }
 }
 
-/// What every request needs.
+/// The state of the request handlers.
 #[derive(Debug, Clone)]
 struct ScriptServerState {
     teller: Arc<Mutex<StoryRunner>>,
@@ -142,18 +142,18 @@ impl ScriptServerState {
         lock(&self.teller)
     }
 
-    /// Hands the progress on while the story is locked, so that its order holds.
+    /// Reports the progress while the story is locked, so that the order is kept.
     fn report(&self, teller: &mut StoryRunner) {
         for progress in teller.take_progress() {
-            // silent-ok: the queue holds a whole story; it can only be closed,
-            // when the server is going away.
+            // silent-ok: the queue has room for a whole story. It is closed only when the server
+            // ends.
             drop(self.tell.try_send(progress));
         }
     }
 }
 
-/// A std mutex, since nothing is awaited while it is held. A story whose teller
-/// panicked is as far as it came.
+/// Locks the story. The lock is a std mutex, since nothing is awaited while it is held. After a
+/// panic the story continues from where it was.
 fn lock(teller: &Mutex<StoryRunner>) -> MutexGuard<'_, StoryRunner> {
     teller.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -204,7 +204,7 @@ async fn complete(
             return failure(StatusCode::BAD_REQUEST, &sentence);
         }
     };
-    let pieces = match reply::told(&request, &answer) {
+    let pieces = match reply::script_pieces(&request, &answer) {
         Ok(pieces) => pieces,
         Err(error) => return failure(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()),
     };
@@ -228,7 +228,7 @@ fn failure(status: StatusCode, message: &str) -> Response {
     (status, Json(body)).into_response()
 }
 
-/// What comes after the last piece of a body.
+/// The end of a body after its last piece.
 enum StreamEnd {
     /// The regular end.
     Whole,
@@ -238,7 +238,7 @@ enum StreamEnd {
     Silence(watch::Receiver<()>),
 }
 
-/// A body that is sent piece by piece.
+/// Returns a body that is sent piece by piece.
 fn body(pieces: Vec<String>, end: StreamEnd) -> Body {
     let state = (pieces.into_iter(), Some(end));
     Body::from_stream(stream::unfold(state, async |(mut pieces, end)| {
@@ -249,8 +249,7 @@ fn body(pieces: Vec<String>, end: StreamEnd) -> Body {
         match end? {
             StreamEnd::Whole => None,
             StreamEnd::Cut => {
-                // What was given to the connection is only sent while the body
-                // has nothing more at hand.
+                // The connection sends its data only when the body has nothing more ready.
                 tokio::task::yield_now().await;
                 Some((cut(), (pieces, None)))
             }

@@ -1,7 +1,7 @@
-//! Pure: an answer in the chat-completions format, whole or in pieces.
+//! Pure: an answer in the chat-completions format, complete or in pieces.
 //!
-//! The pieces are small and cut words and JSON anywhere, as real servers do.
-//! Tokens are estimated, never counted: four characters make one.
+//! The pieces are small and cut words and JSON anywhere, as real servers do. Tokens are
+//! estimated: four characters make one.
 
 use automaton_core::wire::chat::{
     CalledFunction, ChatCall, ChatChoice, ChatChunk, ChatMessage, ChatRequest, ChatResponse,
@@ -11,32 +11,32 @@ use automaton_core::wire::chat::{
 use super::MODEL;
 use crate::story::ScriptedAnswer;
 
-/// The model that answers, and what it used.
+/// The model's name and the usage of a reply.
 pub type ReplyMeta<'a> = (&'a str, ChatUsage);
 
-/// Characters of one piece of text or arguments. Odd, so that pairs are cut.
+/// The characters of one piece of text or arguments. Odd, so that pairs are cut.
 const PIECE_CHARS: usize = 13;
 
-/// The body of a reply, in the pieces in which it is sent: one event each when
-/// the request asks for a stream, else two halves of one document.
-pub(super) fn told(
+/// Returns the body of a reply in the pieces in which it is sent: one event each if the request
+/// asks for a stream, otherwise two halves of one document.
+pub(super) fn script_pieces(
     request: &ChatRequest,
     answer: &ScriptedAnswer,
 ) -> Result<Vec<String>, serde_json::Error> {
     pieces((MODEL, usage(request, answer)), request, answer)
 }
 
-/// The same by another model.
+/// Returns the pieces of a reply by another model.
 ///
 /// # Errors
-/// When the answer cannot be written as JSON.
+/// Fails if the answer cannot be written as JSON.
 pub fn pieces(
     by: ReplyMeta<'_>,
     request: &ChatRequest,
     answer: &ScriptedAnswer,
 ) -> Result<Vec<String>, serde_json::Error> {
     if !request.stream {
-        let mut text = serde_json::to_string(&whole(by, answer))?;
+        let mut text = serde_json::to_string(&response(by, answer))?;
         let mut middle = text.len() / 2;
         while !text.is_char_boundary(middle) {
             middle += 1;
@@ -52,7 +52,7 @@ pub fn pieces(
     Ok(events)
 }
 
-/// A body that is no reply.
+/// Returns a body that is not a valid reply.
 pub(super) fn garbage(request: &ChatRequest) -> String {
     let broken = r#"{"choices": [{"delta": "#;
     if request.stream { format!("data: {broken}\n\n") } else { broken.to_owned() }
@@ -90,7 +90,7 @@ fn finish_reason(answer: &ScriptedAnswer) -> Option<String> {
     Some(reason.to_owned())
 }
 
-fn whole((model, usage): ReplyMeta<'_>, answer: &ScriptedAnswer) -> ChatResponse {
+fn response((model, usage): ReplyMeta<'_>, answer: &ScriptedAnswer) -> ChatResponse {
     let calls = answer.calls.iter().map(|call| ChatCall {
         id: call.id.clone(),
         kind: FunctionKind::Function,
@@ -118,20 +118,20 @@ fn chunks(
     with_usage: bool,
 ) -> Vec<ChatChunk> {
     let mut deltas = vec![ChunkDelta { role: Some(ChatRole::Assistant), ..ChunkDelta::default() }];
-    for piece in cut(&answer.text) {
+    for piece in split_text(&answer.text) {
         deltas.push(ChunkDelta { content: Some(piece), ..ChunkDelta::default() });
     }
     for (index, call) in (0_u32..).zip(&answer.calls) {
         let name = ChunkFunction { name: Some(call.tool.clone()), arguments: Some(String::new()) };
-        deltas.push(called(ChunkCall {
+        deltas.push(call_delta(ChunkCall {
             index,
             id: Some(call.id.clone()),
             kind: Some(FunctionKind::Function),
             function: name,
         }));
-        for piece in cut(&call.arguments) {
+        for piece in split_text(&call.arguments) {
             let function = ChunkFunction { name: None, arguments: Some(piece) };
-            deltas.push(called(ChunkCall { index, function, ..ChunkCall::default() }));
+            deltas.push(call_delta(ChunkCall { index, function, ..ChunkCall::default() }));
         }
     }
     let mut choices: Vec<ChunkChoice> = deltas
@@ -156,12 +156,12 @@ fn chunks(
     chunks
 }
 
-fn called(call: ChunkCall) -> ChunkDelta {
+fn call_delta(call: ChunkCall) -> ChunkDelta {
     ChunkDelta { tool_calls: Some(vec![call]), ..ChunkDelta::default() }
 }
 
-/// A text in pieces of [`PIECE_CHARS`] characters.
-fn cut(text: &str) -> Vec<String> {
+/// Splits a text into pieces of [`PIECE_CHARS`] characters.
+fn split_text(text: &str) -> Vec<String> {
     let chars: Vec<char> = text.chars().collect();
     chars.chunks(PIECE_CHARS).map(|piece| piece.iter().collect()).collect()
 }

@@ -1,7 +1,7 @@
-//! Pure: what the model says in a step, and how it is recognised later.
+//! Pure: the model's answer in a step, and its recognition later.
 //!
-//! An agent may show an answer shortened and with ids of its own. It must never
-//! be recognised by an id.
+//! An agent may show an answer shortened and with its own ids. An answer must never be recognised
+//! by an id.
 
 use automaton_core::tool::ArgsHash;
 use automaton_core::wire::chat::ChatMessage;
@@ -10,29 +10,29 @@ use toml::{Table, Value};
 use super::view::{ConversationView, content};
 use super::{Arguments, CallTemplate, ModelAct, Template};
 
-/// What the model says.
+/// An answer of the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScriptedAnswer {
-    /// Words; may be empty when there are calls.
+    /// The text. May be empty if there are calls.
     pub text: String,
-    /// Calls, in order.
+    /// The calls, in order.
     pub calls: Vec<ScriptedCall>,
 }
 
 /// A call of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScriptedCall {
-    /// The provider's id for it, unique in the story: `call_STEP_N`.
+    /// The provider's id, unique in the story: `call_STEP_N`.
     pub id: String,
     /// The tool.
     pub tool: String,
-    /// The arguments as text, nearly always JSON.
+    /// The arguments as text, usually JSON.
     pub arguments: String,
 }
 
 impl ScriptedAnswer {
-    /// Whether a message of the conversation is this answer.
-    pub(super) fn is(&self, message: &ChatMessage) -> bool {
+    /// Returns true if a message of the conversation is this answer.
+    pub(super) fn matches(&self, message: &ChatMessage) -> bool {
         let shown = message.tool_calls.as_deref().unwrap_or_default();
         let same_tools = shown.len() == self.calls.len()
             && self.calls.iter().zip(shown).all(|(own, shown)| own.tool == shown.function.name);
@@ -46,8 +46,7 @@ impl ScriptedAnswer {
     }
 }
 
-/// The part of a text that tells it from others, since an agent may cut long
-/// texts short.
+/// Returns the beginning of a text that identifies it, since an agent may cut long texts.
 pub(super) fn head(text: &str) -> String {
     text.trim().chars().take(200).collect()
 }
@@ -60,7 +59,7 @@ fn same_json(one: &str, other: &str) -> bool {
     }
 }
 
-/// A step's answer, with what the tools have answered put in its places.
+/// Builds a step's answer, with the tools' results in its placeholders.
 pub(super) fn fill(
     index: usize,
     model: &ModelAct,

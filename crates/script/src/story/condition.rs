@@ -1,7 +1,7 @@
-//! Pure: what a step expects of the request that it answers.
+//! Pure: a step's expectations of the request that it answers.
 //!
-//! A condition is about texts that are there or not, never about patterns: who
-//! reads the story sees at once what will hold.
+//! Conditions only test whether texts are present or absent. There are no patterns, so that a
+//! reader sees at once what will hold.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,36 +11,36 @@ use serde::{Deserialize, Deserializer};
 
 use super::view::ConversationView;
 
-/// How much of a text is quoted when it was not as expected, in characters.
+/// The longest quotation of an unexpected text, in characters.
 const QUOTE_CHARS_MAX: usize = 240;
 
-/// Everything that a step expects. Empty conditions always hold.
+/// All expectations of a step. Empty conditions always hold.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct StoryExpectation {
-    /// Of what the user's side said since the model's last answer.
+    /// On the texts of the user's side since the model's last answer.
     pub news: Condition,
-    /// Of the whole conversation.
+    /// On the whole conversation.
     pub history: Condition,
-    /// Of the system messages that open the conversation.
+    /// On the system messages that open the conversation.
     pub rules: Condition,
-    /// Of the last result of each of these tools.
+    /// On the last result of each of these tools.
     pub result: BTreeMap<String, Condition>,
-    /// Tools that are offered.
+    /// The tools that must be offered.
     pub tools: Vec<String>,
-    /// The fewest messages there are.
+    /// The fewest messages.
     pub messages_min: Option<usize>,
-    /// The most messages there are.
+    /// The most messages.
     pub messages_max: Option<usize>,
 }
 
 impl StoryExpectation {
-    /// Whether nothing is expected.
+    /// Returns true if nothing is expected.
     pub(crate) fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// The first thing that is not as expected, in words.
+    /// Describes the first expectation that does not hold.
     pub(super) fn unmet_by(&self, view: &ConversationView<'_>) -> Option<String> {
         if let Some(absent) = self.tools.iter().find(|tool| !view.offers(tool)) {
             return Some(format!("the tool '{absent}' was not offered"));
@@ -72,19 +72,20 @@ impl StoryExpectation {
     }
 }
 
-/// What a text must hold and must not hold.
+/// The texts that a text must and must not contain.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Condition {
     /// All of these.
     pub all: Vec<String>,
-    /// At least one of these, where there are any.
+    /// At least one of these, if there are any.
     pub any: Vec<String>,
     /// None of these.
     pub none: Vec<String>,
 }
 
 impl Condition {
-    /// Why the text is not as it should be, to be read after its name.
+    /// Returns the reason why the text does not fulfil the condition. It continues a sentence
+    /// after the text's name.
     #[must_use]
     pub fn unmet_by(&self, text: &str) -> Option<String> {
         let holds = |wanted: &&String| text.contains(wanted.as_str());
@@ -100,7 +101,7 @@ impl Condition {
     }
 }
 
-/// A text on one line, its middle left out when it is long.
+/// Quotes a text on one line, with its middle left out if it is long.
 pub(super) fn quote(text: &str) -> String {
     let line: Vec<char> =
         text.trim().chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
@@ -121,8 +122,8 @@ impl<'de> Deserialize<'de> for Condition {
     }
 }
 
-/// Reads the three forms of a condition. An untagged enum would do it in fewer
-/// lines, and would answer a typing error with "did not match any variant".
+/// Reads the three forms of a condition. An untagged enum would be shorter, but would report a
+/// type error as "did not match any variant".
 struct ConditionVisitor;
 
 impl<'de> Visitor<'de> for ConditionVisitor {

@@ -1,10 +1,10 @@
-//! A story: what a scripted model says, and what must have happened before.
+//! A story: a scripted model's answers, and the conditions for them.
 //!
 //! A story is a TOML file, because most of it is text that people read and
 //! write: scripts over several lines need no escapes, and comments may say why.
 //! It holds a `title` and a list of steps; a step is one of two kinds.
 //!
-//! What the model says when it is asked next, in words, calls or both:
+//! A step of the model holds its next answer, in words, calls or both:
 //!
 //! ```toml
 //! [[step]]
@@ -19,7 +19,7 @@
 //! arguments = { key = "sum", value = "{{exec after 'is ' before ','}}" }
 //! ```
 //!
-//! What the creator says, which the host of the story sends for them:
+//! A step of the creator holds a text, which the host of the story sends:
 //!
 //! ```toml
 //! [[step]]
@@ -27,12 +27,12 @@
 //! after = "asleep"                       # or "now", which is the default
 //! ```
 //!
-//! A creator's step is met when the model is shown their words. What a step
-//! expects is looked for in the request that it answers:
+//! A creator's step is done when a request to the model holds its text. The
+//! conditions of a model's step are checked against the request it answers:
 //!
-//! | key | where it is looked for |
+//! | key | the part of the request it is checked against |
 //! |---|---|
-//! | `news` | what the user's side said since the model's last answer: the wake's cause, messages, status, memory |
+//! | `news` | the user's messages since the model's last answer: the wake's cause, messages, status, memory |
 //! | `history` | the whole conversation |
 //! | `rules` | the system messages that open the conversation |
 //! | `result.TOOL` | the result of the last call of that tool |
@@ -43,10 +43,10 @@
 //! `arguments`, `{{TOOL}}` stands for the last result of a tool and
 //! `{{TOOL after 'a' before 'b'}}` for a part of it, by default up to the end of
 //! the line; `{{{{` stands for two braces. A call may give `raw` text instead of
-//! `arguments`, for what is no JSON.
+//! `arguments`, to test calls that are not JSON.
 //!
-//! A story must never be told by looking at anything but the conversation: what
-//! the agent does not show its model has not happened.
+//! A story must never be told by looking at anything but the conversation: a
+//! fact that the agent does not show its model must not affect the story.
 
 mod answer;
 mod condition;
@@ -65,10 +65,10 @@ pub use parse::StoryError;
 pub use runner::{StoryProgress, StoryRunner, TellerReply};
 pub(crate) use template::Template;
 
-/// The story that is told when no other is named.
+/// The default story.
 const FIRST_RUN: &str = include_str!("../../stories/first-run.toml");
 
-/// A story, parsed and checked. It ends with something that the model says.
+/// A parsed and checked story. It ends with an answer of the model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Story {
     title: String,
@@ -76,80 +76,80 @@ pub struct Story {
 }
 
 impl Story {
-    /// The built-in story of a first run.
+    /// Returns the built-in story of a first run.
     ///
     /// # Errors
-    /// Never in a program whose tests pass.
+    /// Never fails in a program whose tests pass.
     pub fn first_run() -> Result<Self, StoryError> {
         Self::parse("first-run.toml", FIRST_RUN)
     }
 
-    /// The story in a file.
+    /// Reads a story from a file.
     ///
     /// # Errors
-    /// The file cannot be read or is no story; the error tells the line.
+    /// Fails if the file cannot be read or is not a valid story. The error names the line.
     pub fn read(path: &Path) -> Result<Self, StoryError> {
         parse::read(path)
     }
 
-    /// The story in a text; `name` is what errors call it.
+    /// Parses a story. Errors call it `name`.
     ///
     /// # Errors
-    /// The text is no story; the error tells the line.
+    /// Fails if the text is not a valid story. The error names the line.
     pub fn parse(name: &str, text: &str) -> Result<Self, StoryError> {
         parse::parse(name, text)
     }
 
-    /// What the story is called.
+    /// Returns the title.
     #[must_use]
     pub fn title(&self) -> &str {
         &self.title
     }
 
-    /// The steps in order; at least one.
+    /// Returns the steps in order. There is at least one.
     #[must_use]
     pub fn steps(&self) -> &[StoryStep] {
         &self.steps
     }
 }
 
-/// One step of a story.
+/// A step of a story.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoryStep {
-    /// The step in words.
+    /// The description of the step.
     pub what: String,
-    /// What happens in it.
+    /// The action of the step.
     pub act: StoryAction,
 }
 
-/// What happens in a step.
+/// The action of a step.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StoryAction {
     /// The model answers.
     Model(Box<ModelAct>),
-    /// The creator speaks.
+    /// The creator writes.
     Creator {
-        /// Their words.
+        /// The text.
         text: String,
-        /// When.
+        /// The time.
         when: CreatorTiming,
     },
 }
 
-/// What the model says when it is asked, once its expectations hold.
+/// An answer of the model, given once its expectations hold.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelAct {
-    /// What must hold of the request.
+    /// The expectations of the request.
     pub expect: StoryExpectation,
     pub(crate) say: Template,
     pub(crate) calls: Vec<CallTemplate>,
-    /// What to do when a crash left a call's outcome unknown.
+    /// The reaction if a crash left a call's outcome unknown.
     pub if_unknown: IfUnknown,
-    /// What goes wrong at the first asks, one after the other.
+    /// The failures of the first requests, one after the other.
     pub faults: Vec<ScriptedFault>,
 }
 
-/// A call with places to fill in.
+/// A call with placeholders.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct CallTemplate {
     pub(crate) tool: String,
@@ -159,13 +159,13 @@ pub(crate) struct CallTemplate {
 /// The arguments of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Arguments {
-    /// Values that become a JSON object; every text in them is a template.
+    /// Values that become a JSON object. Every text in them is a template.
     Table(toml::Table),
-    /// Text as it is, JSON or not.
+    /// Literal text, JSON or not.
     Raw(Template),
 }
 
-/// When the creator speaks.
+/// The time at which the creator writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CreatorTiming {
@@ -176,19 +176,19 @@ pub enum CreatorTiming {
     Asleep,
 }
 
-/// What the model does about a call of which a crash left the outcome unknown.
-/// A call that was not started is made again in any case.
+/// The model's reaction to a call whose outcome a crash left unknown. A call that was not started
+/// is repeated in any case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum IfUnknown {
-    /// Goes on; the next step's expectations say what is acceptable.
+    /// Continue. The next step's expectations say what is acceptable.
     #[default]
     GoOn,
-    /// Makes the call again, since repeating it does no harm.
+    /// Repeat the call, since that does no harm.
     Again,
 }
 
-/// How the server fails to give an answer.
+/// A failure of the server to give an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub enum ScriptedFault {
@@ -196,7 +196,7 @@ pub enum ScriptedFault {
     Hang,
     /// Begins to answer and closes the connection. Written `cut`.
     Cut,
-    /// Answers with what is no answer. Written `garbage`.
+    /// Answers with an invalid reply. Written `garbage`.
     Garbage,
     /// Answers with an error. Written `status:503`; 400 to 599.
     Status(u16),

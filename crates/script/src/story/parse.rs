@@ -1,7 +1,7 @@
-//! From TOML to a checked story.
+//! Parses and checks a story in TOML.
 //!
-//! Every complaint names the file and the line. A story that parses can be
-//! told to its end; whether the agent does its part is another matter.
+//! Every error names the file and the line. A story that parses can be told to its end. Whether
+//! the agent fulfils it is another matter.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -20,17 +20,17 @@ use super::{
     StoryExpectation, StoryStep, Template,
 };
 
-/// Steps of the longest story.
+/// The most steps of a story.
 const STEPS_MAX: usize = 200;
 
-/// Calls of one answer; more than any agent carries out.
+/// The most calls of one answer. No agent executes more.
 const CALLS_MAX: usize = 50;
 
-/// Longest text of an answer's calls by which it can be recognised, in bytes:
-/// agents shorten long arguments when they show them again.
+/// The longest text of an answer's calls by which it can be recognised, in bytes. Agents shorten
+/// long arguments in the history.
 const RECOGNISED_BYTES_MAX: usize = 400;
 
-/// Size of the largest story, in bytes.
+/// The largest story, in bytes.
 const STORY_BYTES_MAX: u64 = 1024 * 1024;
 
 /// A story that cannot be told.
@@ -42,18 +42,18 @@ pub enum StoryError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The text is no story.
+    /// The text is not a valid story.
     #[error("{name}:{line}: {complaint}")]
     #[class(User)]
     Parse {
         /// The story's file.
         name: String,
-        /// The line, counted from 1.
+        /// The line, from 1.
         line: usize,
-        /// What is wrong there.
+        /// The defect.
         complaint: String,
     },
 }
@@ -142,7 +142,7 @@ pub(super) fn parse(name: &str, text: &str) -> Result<Story, StoryError> {
     Ok(Story { title: raw.title.into_inner(), steps })
 }
 
-/// What tells an answer from every other. `None` for the creator's steps.
+/// Returns the text that identifies an answer. `None` for the creator's steps.
 fn fingerprint(step: &StoryStep) -> Option<String> {
     let StoryAction::Model(model) = &step.act else { return None };
     let tools: Vec<&str> = model.calls.iter().map(|call| call.tool.as_str()).collect();
@@ -202,7 +202,7 @@ fn check_model(raw: RawStep) -> Result<StoryStep, String> {
     Ok(StoryStep { what: raw.what.unwrap_or(derived), act: StoryAction::Model(Box::new(act)) })
 }
 
-/// Whether a call looks the same when an agent shows it to its model.
+/// Returns true if a call looks the same when an agent shows it to its model.
 fn is_recognised(call: &CallTemplate) -> bool {
     match &call.arguments {
         Arguments::Raw(_) => false,
@@ -236,7 +236,7 @@ fn check_call(raw: RawStoryCall) -> Result<CallTemplate, String> {
     Ok(CallTemplate { tool, arguments })
 }
 
-/// Refuses what JSON cannot hold, and texts that are no templates.
+/// Refuses values that JSON cannot represent, and texts that are not valid templates.
 fn check_value(value: &Value) -> Result<(), String> {
     match value {
         Value::String(text) => Template::parse(text).map(drop).map_err(|error| error.to_string()),

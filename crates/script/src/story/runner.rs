@@ -1,34 +1,32 @@
-//! Pure: tells a story to an agent that asks, and may die and ask again.
+//! Pure: tells a story to an agent that asks, and that may die and ask again.
 //!
 //! ```text
 //! ask ──▶ is the last answer in the conversation?
-//!          ├─ no: it was lost in a crash ──▶ the same answer again
-//!          └─ yes
-//!             ├─ one of its calls was not started ──▶ those calls again
-//!             ├─ the creator's step, words not shown ──▶ "I wait"
-//!             ├─ no step left ──▶ "the story is over"
-//!             ├─ an expectation does not hold ──▶ unmet, for ever
-//!             └─ the next answer
+//! ├─ no: it was lost in a crash ──▶ the same answer again
+//! └─ yes
+//! ├─ one of its calls was not started ──▶ those calls again
+//! ├─ the creator's step, text not shown ──▶ "I wait"
+//! ├─ no step left ──▶ "the story is over"
+//! ├─ an expectation does not hold ──▶ unmet, for ever
+//! └─ the next answer
 //! ```
 //!
-//! **A question that is asked again.** An agent that dies between hearing an
-//! answer and storing it will ask the same once more, perhaps in other words
-//! (its status has changed, a restart is mentioned). It must get the same
-//! answer, or the story would run ahead of it. So the teller looks whether the
-//! latest thing that the model is shown to have said is the last answer given.
-//! The agent gives calls ids of its own, may shorten long arguments and texts,
-//! and may reorder keys: an answer is recognised by the head of its text and
-//! the names of its tools or, when it has no text, by names and arguments as
-//! canonical JSON. No two answers of a story are alike in that (the parser sees
-//! to it). What the teller says between the steps is passed over.
+//! **A repeated question.** An agent that dies between receiving an answer and storing it asks
+//! again, perhaps in other words (its status has changed, a restart is mentioned). It must get
+//! the same answer, or the story would run ahead of it. So the runner checks whether the model's
+//! latest answer in the conversation is the last answer given. The agent gives calls its own ids,
+//! may shorten long arguments and texts, and may reorder keys. An answer is recognised by the
+//! beginning of its text and the names of its tools or, without text, by names and arguments as
+//! canonical JSON. No two answers of a story are alike in that, which the parser ensures. The
+//! runner's own remarks between the steps are skipped.
 //!
-//! **A crash after the answer was stored.** The agent then tells its model that
-//! the calls behind the crash were "not started" and that the outcome of the
-//! one that ran is "outcome unknown". A sane model makes the former again; the
-//! latter only if the step says that repeating is harmless.
+//! **A crash after the answer was stored.** The agent then tells its model that the calls behind
+//! the crash were "not started", and that the call that was running has the result "outcome
+//! unknown". A reasonable model repeats the former. It repeats the latter only if the step says
+//! that repeating is harmless.
 //!
-//! Everything is bounded: whoever asks the same too often is told that the
-//! story cannot go on.
+//! Everything is bounded: an agent that asks the same too often is told that the story cannot go
+//! on.
 
 use automaton_core::wire::chat::{ChatMessage, ChatRequest, ChatRole};
 
@@ -36,68 +34,68 @@ use super::answer::{ScriptedAnswer, ScriptedCall, fill};
 use super::view::{ConversationView, content};
 use super::{CreatorTiming, IfUnknown, ScriptedFault, Story, StoryAction};
 
-/// What the model says while the creator is expected to speak.
+/// The model's answer while the creator's text is awaited.
 const WAITING: &str = "(I wait for what my creator says.)";
 
-/// What the model says when every step is told.
+/// The model's answer after the last step.
 const OVER: &str = "(The story is over.)";
 
-/// What the agent tells its model of a call that a crash kept from starting.
+/// The agent's words for a call that a crash kept from starting.
 const NOT_STARTED: &str = "not started";
 
-/// What the agent tells its model of a call that a crash cut off.
+/// The agent's words for a call that a crash interrupted.
 const OUTCOME_UNKNOWN: &str = "outcome unknown";
 
-/// How often the same answer is given, or its calls made again.
+/// The most repetitions of an answer or of its calls.
 const REPEATS_MAX: u32 = 20;
 
-/// How often the model says that it waits, in one step.
+/// The most times that the model says in one step that it waits.
 const WAITS_MAX: u32 = 100;
 
-/// What the agent is told.
+/// The reply to the agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TellerReply {
-    /// An answer, or a failure to give it.
+    /// An answer, perhaps with a failure to deliver it.
     Answer(ScriptedAnswer, Option<ScriptedFault>),
-    /// The story cannot go on, and why.
+    /// The story cannot go on, for this reason.
     Refused(String),
 }
 
-/// What the host of a story needs to know, in order.
+/// A progress of the story, for its host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StoryProgress {
-    /// A step was met: the model's answer is on its way, or the creator's words
-    /// were shown to the model.
+    /// A step was met: the model's answer is being sent, or the creator's text was shown to the
+    /// model.
     StepMet {
         /// The step's number, from 1.
         step: u32,
-        /// Steps of the story.
+        /// The number of steps of the story.
         of: u32,
-        /// The step in words.
+        /// The description of the step.
         what: String,
     },
-    /// The host should send this to the agent in the creator's name, once.
+    /// The host should send this text to the agent in the creator's name, once.
     CreatorSays {
         /// The step's number, from 1.
         step: u32,
-        /// Their words.
+        /// The text.
         text: String,
-        /// When; [`CreatorTiming::Asleep`] means the next time that the agent falls
-        /// asleep after this was announced.
+        /// The time to send it. [`CreatorTiming::Asleep`] means the next time that the agent
+        /// falls asleep after this.
         when: CreatorTiming,
     },
-    /// Every step is met. The last answer is only now on its way to the agent,
-    /// which the host should let finish its turn.
+    /// Every step is met. The last answer is only now being sent to the agent, which the host
+    /// should let finish its turn.
     Ended,
     /// The story cannot go on: the step and the reason.
     Unmet(String),
 }
 
-/// A story on its way.
+/// A story in progress.
 #[derive(Debug)]
 pub struct StoryRunner {
     story: Story,
-    /// The index of the next step that is not met.
+    /// The index of the next step.
     at: usize,
     given: Option<LastAnswer>,
     waits: u32,
@@ -105,8 +103,7 @@ pub struct StoryRunner {
     progress: Vec<StoryProgress>,
 }
 
-/// An answer with the failure that spoils it, if any; or the index of the step
-/// that is unmet, and why.
+/// An answer with its failure, if any, or the index of the unmet step with the reason.
 type NextAnswer = Result<(ScriptedAnswer, Option<ScriptedFault>), (usize, String)>;
 
 /// The last answer given.
@@ -115,14 +112,14 @@ struct LastAnswer {
     answer: ScriptedAnswer,
     /// The index of its step.
     step: usize,
-    /// How often it was asked for.
+    /// The number of times that it was requested.
     asked: u32,
-    /// How often calls of this step were made again.
+    /// The number of times that calls of this step were repeated.
     again: u32,
 }
 
 impl StoryRunner {
-    /// A story before its first step.
+    /// Creates a story before its first step.
     #[must_use]
     pub fn new(story: Story) -> Self {
         let mut teller =
@@ -131,26 +128,26 @@ impl StoryRunner {
         teller
     }
 
-    /// The most entries that [`StoryRunner::take_progress`] gives over a whole story.
+    /// Returns the most entries that [`StoryRunner::take_progress`] gives over a whole story.
     #[must_use]
     pub fn progress_max(&self) -> usize {
         // At most two for each step, and the end.
         self.story.steps.len() * 2 + 1
     }
 
-    /// What happened since the last time.
+    /// Takes the progress since the last call.
     pub fn take_progress(&mut self) -> Vec<StoryProgress> {
         std::mem::take(&mut self.progress)
     }
 
-    /// The step that is not met yet, in words; `None` when all are.
+    /// Describes the first step that is not met yet. Returns `None` if all are met.
     #[must_use]
     pub fn open_step(&self) -> Option<String> {
         let unmet = self.unmet.clone();
         unmet.or_else(|| (self.at < self.story.steps.len()).then(|| self.step_in_words(self.at)))
     }
 
-    /// Answers a question.
+    /// Answers a request.
     pub fn ask(&mut self, request: &ChatRequest) -> TellerReply {
         if let Some(unmet) = &self.unmet {
             return TellerReply::Refused(unmet.clone());
@@ -167,35 +164,35 @@ impl StoryRunner {
     }
 
     fn next(&mut self, request: &ChatRequest) -> NextAnswer {
-        let latest = latest_said(request);
-        let view = ConversationView::of(request, latest);
-        self.hear_creator(&view.news());
+        let latest = latest_answer(request);
+        let view = ConversationView::new(request, latest);
+        self.skip_creator_steps(&view.news());
         if let Some(given) = &self.given {
-            let Some(at) = latest.filter(|at| given.answer.is(&request.messages[*at])) else {
-                return self.same_again();
+            let Some(at) = latest.filter(|at| given.answer.matches(&request.messages[*at])) else {
+                return self.repeat_answer();
             };
-            if let Some(answer) = self.redo(&view.results_of(at))? {
+            if let Some(answer) = self.repeat_calls(&view.results_of(at))? {
                 return Ok((answer, None));
             }
         }
         let at = self.at;
         let model = match self.story.steps.get(at).map(|step| &step.act) {
             Some(StoryAction::Model(model)) => model,
-            Some(StoryAction::Creator { .. }) => return self.wait(),
-            None => return Ok((aside(OVER), None)),
+            Some(StoryAction::Creator { .. }) => return self.awaiting_creator(),
+            None => return Ok((remark(OVER), None)),
         };
         if let Some(why) = model.expect.unmet_by(&view) {
             return Err((at, why));
         }
         let answer = fill(at, model, &view).map_err(|why| (at, why))?;
         self.given = Some(LastAnswer { answer, step: at, asked: 0, again: 0 });
-        self.meet();
-        self.same_again()
+        self.advance();
+        self.repeat_answer()
     }
 
-    /// The last answer, perhaps with something going wrong this time.
-    fn same_again(&mut self) -> NextAnswer {
-        let Some(given) = &mut self.given else { return Ok((aside(OVER), None)) };
+    /// Returns the last answer, perhaps with a failure this time.
+    fn repeat_answer(&mut self) -> NextAnswer {
+        let Some(given) = &mut self.given else { return Ok((remark(OVER), None)) };
         let model = match self.story.steps.get(given.step).map(|step| &step.act) {
             Some(StoryAction::Model(model)) if given.again == 0 => Some(model),
             _ => None,
@@ -215,8 +212,8 @@ impl StoryRunner {
         Ok((given.answer.clone(), fault))
     }
 
-    /// The calls that a crash kept from happening, once more.
-    fn redo(
+    /// Returns the calls that a crash prevented, once more.
+    fn repeat_calls(
         &mut self,
         results: &[Option<&str>],
     ) -> Result<Option<ScriptedAnswer>, (usize, String)> {
@@ -251,9 +248,9 @@ impl StoryRunner {
         Ok(Some(answer))
     }
 
-    /// Goes past the creator's steps of which the model is shown the words,
-    /// whoever sent them and however often.
-    fn hear_creator(&mut self, news: &str) {
+    /// Skips the creator's steps whose text is shown to the model, whoever sent it and however
+    /// often.
+    fn skip_creator_steps(&mut self, news: &str) {
         while let Some(StoryAction::Creator { text, .. }) =
             self.story.steps.get(self.at).map(|s| &s.act)
         {
@@ -261,22 +258,22 @@ impl StoryRunner {
                 break;
             }
             self.waits = 0;
-            self.meet();
+            self.advance();
         }
     }
 
-    /// What the model says while the creator has yet to speak.
-    fn wait(&mut self) -> NextAnswer {
+    /// Returns the model's remark while the creator's text is awaited.
+    fn awaiting_creator(&mut self) -> NextAnswer {
         self.waits += 1;
         if self.waits > WAITS_MAX {
             let why = format!("the model was asked {WAITS_MAX} times and not shown it");
             return Err((self.at, why));
         }
-        Ok((aside(WAITING), None))
+        Ok((remark(WAITING), None))
     }
 
-    /// Goes past a step that is met.
-    fn meet(&mut self) {
+    /// Marks the current step as met.
+    fn advance(&mut self) {
         if let Some(step) = self.story.steps.get(self.at) {
             let of = number(self.story.steps.len());
             let what = step.what.clone();
@@ -292,7 +289,7 @@ impl StoryRunner {
         }
     }
 
-    /// Tells the host what the creator says before the model's next answer.
+    /// Tells the host the creator's texts before the model's next answer.
     fn announce(&mut self) {
         for (index, step) in self.story.steps.iter().enumerate().skip(self.at) {
             let StoryAction::Creator { text, when } = &step.act else { break };
@@ -311,18 +308,18 @@ impl StoryRunner {
     }
 }
 
-/// The index of the latest message in which the model said anything of a step.
-fn latest_said(request: &ChatRequest) -> Option<usize> {
+/// Returns the index of the model's latest message that belongs to a step.
+fn latest_answer(request: &ChatRequest) -> Option<usize> {
     let is_aside = |message: &ChatMessage| [WAITING, OVER].contains(&content(message).trim());
     let said = |m: &ChatMessage| m.role == ChatRole::Assistant && !is_aside(m);
     request.messages.iter().rposition(said)
 }
 
-fn aside(text: &str) -> ScriptedAnswer {
+fn remark(text: &str) -> ScriptedAnswer {
     ScriptedAnswer { text: text.to_owned(), calls: Vec::new() }
 }
 
-/// A count of steps, which the parser keeps small.
+/// Converts a count of steps, which the parser keeps small.
 fn number(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }

@@ -1,15 +1,14 @@
-//! Pure: texts with places for what tools have answered.
+//! Pure: texts with placeholders for tool results.
 //!
-//! `{{exec}}`, `{{exec after 'sum is '}}`, `{{exec after 'is ' before ','}}`.
-//! There is no way to compute anything: a model that repeats what it read needs
-//! none.
+//! `{{exec}}`, `{{exec after 'sum is '}}`, `{{exec after 'is ' before ','}}`. There are no
+//! computations: a model that repeats what it read needs none.
 
 use std::fmt;
 
-/// Longest text that is taken from a result, in characters.
+/// The longest text taken from a result, in characters.
 const TAKEN_CHARS_MAX: usize = 2_000;
 
-/// A text with places to fill in.
+/// A text with placeholders.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Template(Vec<TemplatePiece>);
 
@@ -19,7 +18,7 @@ enum TemplatePiece {
     Place(Placeholder),
 }
 
-/// A place, and what is to stand there.
+/// A placeholder, and the part of a result that it stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Placeholder {
     tool: String,
@@ -27,7 +26,7 @@ struct Placeholder {
     before: Option<String>,
 }
 
-/// A text that is no template.
+/// A text is not a valid template.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum TemplateError {
     #[error("'{{{{' without '}}}}' (write '{{{{{{{{' for two braces)")]
@@ -37,7 +36,7 @@ pub(crate) enum TemplateError {
 }
 
 impl Template {
-    /// Reads a template.
+    /// Parses a template.
     pub(crate) fn parse(text: &str) -> Result<Self, TemplateError> {
         let mut pieces = Vec::new();
         let mut rest = text;
@@ -58,12 +57,12 @@ impl Template {
         Ok(Self(pieces))
     }
 
-    /// Whether the text is always empty.
+    /// Returns true if the text is always empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Fills in every place from the tools' last results.
+    /// Fills every placeholder from the tools' last results.
     pub(crate) fn fill<'a>(
         &self,
         result: impl Fn(&str) -> Option<&'a str>,
@@ -117,8 +116,8 @@ impl Placeholder {
     }
 }
 
-/// Reads `KEYWORD 'TEXT'` where it stands, and gives what follows. `None` when
-/// the keyword stands there without a text.
+/// Parses `KEYWORD 'TEXT'` if it is there. Returns it with the rest. Returns `None` if the
+/// keyword has no text.
 fn quoted<'a>(text: &'a str, keyword: &str) -> Option<(Option<String>, &'a str)> {
     let Some(rest) = text.trim_start().strip_prefix(keyword) else {
         return Some((None, text));
@@ -128,7 +127,7 @@ fn quoted<'a>(text: &'a str, keyword: &str) -> Option<(Option<String>, &'a str)>
 }
 
 impl fmt::Display for Template {
-    /// The template as it is written in a story.
+    /// Formats the template as it is written in a story.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for piece in &self.0 {
             match piece {

@@ -1,4 +1,4 @@
-//! Stories are parsed, told, told again after crashes, and stop at lies.
+//! Tests of parsing stories, and of telling them through crashes and false claims.
 
 use automaton_core::wire::chat::{
     CalledFunction, ChatCall, ChatFunction, ChatMessage, ChatRequest, ChatRole, ChatTool,
@@ -42,7 +42,7 @@ impl Agent {
         teller.ask(&request)
     }
 
-    /// Asks, and keeps question, answer and the results of its calls.
+    /// Asks, and keeps the question, the answer and the results of its calls.
     fn turn(&mut self, teller: &mut StoryRunner, news: &str, result: &str) -> ScriptedAnswer {
         let answer = answer(self.ask(teller, news));
         self.store(news, &answer, |_| result.to_owned());
@@ -52,7 +52,7 @@ impl Agent {
     fn store(&mut self, news: &str, answer: &ScriptedAnswer, result: impl Fn(usize) -> String) {
         let messages = &mut self.0.messages;
         messages.push(message(ChatRole::User, news));
-        // Ids of its own, and arguments in another order of keys.
+        // With its own ids, and arguments in another order of keys.
         let id = |at: usize| format!("own-{}-{at}", messages.len());
         let calls: Vec<ChatCall> = answer
             .calls
@@ -345,7 +345,7 @@ fn the_first_run_is_a_story_without_its_own_answer() {
         matches!(step.act, StoryAction::Creator { when: CreatorTiming::Asleep, .. })
     };
     assert_eq!(story.steps().iter().filter(creator).count(), 1);
-    // Only the shell can know the number: it stands in expectations alone.
+    // Only the shell can know the number, so it appears only in expectations.
     let told =
         FIRST_RUN.lines().filter(|line| !line.starts_with("expect.") && !line.starts_with('#'));
     assert!(told.into_iter().all(|line| !line.contains("5050")));
@@ -400,7 +400,7 @@ fn a_text_that_is_no_story_is_refused_with_its_line() {
     assert!(Story::parse("s.toml", &differing).is_ok());
 }
 
-/// A text as TOML has it, which for these characters is as JSON has it.
+/// Quotes a text for TOML, which for these characters equals JSON.
 fn quoted(text: &str) -> String {
     serde_json::to_string(text).unwrap()
 }
@@ -415,7 +415,7 @@ proptest! {
         }
     }
 
-    /// What is written is what is told, to an agent that dies at any question.
+    /// The story is told as written, to an agent that dies at any question.
     #[test]
     fn a_story_is_told_in_order_whatever_crashes(
         says in prop::collection::btree_set("[a-zé ,.'\"\\\\\n]{1,40}[a-z]", 1..6),

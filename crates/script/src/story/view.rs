@@ -1,11 +1,10 @@
-//! Pure: a request of the agent, as a story looks at it.
+//! Pure: a story's view of the agent's request.
 //!
-//! It finds things by what they say and in which order they stand. It must not
-//! rely on ids, which the agent chooses anew.
+//! It finds messages by content and order. It must not rely on ids, which the agent chooses anew.
 
 use automaton_core::wire::chat::{ChatMessage, ChatRequest, ChatRole};
 
-/// A conversation, and where the model last said something of a step.
+/// A conversation, and the position of the model's last answer of a step.
 pub(super) struct ConversationView<'a> {
     request: &'a ChatRequest,
     /// The first message after the answer, or after the opening.
@@ -15,8 +14,8 @@ pub(super) struct ConversationView<'a> {
 }
 
 impl<'a> ConversationView<'a> {
-    /// A view; `said` is the index of the latest answer.
-    pub(super) fn of(request: &'a ChatRequest, said: Option<usize>) -> Self {
+    /// Creates a view. `said` is the index of the latest answer.
+    pub(super) fn new(request: &'a ChatRequest, said: Option<usize>) -> Self {
         let system = |message: &ChatMessage| message.role == ChatRole::System;
         let opening = request.messages.iter().take_while(|message| system(message)).count();
         Self { request, since: said.map_or(opening, |at| at + 1), opening }
@@ -30,14 +29,14 @@ impl<'a> ConversationView<'a> {
         self.request.messages.len()
     }
 
-    /// What the user's side said since the last answer.
+    /// Returns the texts of the user's side since the last answer.
     pub(super) fn news(&self) -> String {
         let later = self.request.messages.iter().skip(self.since);
         let told = later.filter(|m| matches!(m.role, ChatRole::User | ChatRole::System));
         told.map(content).collect::<Vec<_>>().join("\n")
     }
 
-    /// Every text of the conversation, calls too.
+    /// Returns every text of the conversation, including calls.
     pub(super) fn history(&self) -> String {
         let mut text = String::new();
         for message in &self.request.messages {
@@ -50,13 +49,13 @@ impl<'a> ConversationView<'a> {
         text
     }
 
-    /// The system messages that open the conversation.
+    /// Returns the system messages that open the conversation.
     pub(super) fn rules(&self) -> String {
         let opening = &self.request.messages[..self.opening];
         opening.iter().map(content).collect::<Vec<_>>().join("\n")
     }
 
-    /// The result of the last call of a tool.
+    /// Returns the result of the last call of a tool.
     pub(super) fn result(&self, tool: &str) -> Option<&'a str> {
         let messages = &self.request.messages;
         let called = |message: &'a ChatMessage| {
@@ -68,7 +67,7 @@ impl<'a> ConversationView<'a> {
         self.answer_to(at, &call.id)
     }
 
-    /// The results of the calls of one message, in the order of the calls.
+    /// Returns the results of the calls of one message, in the order of the calls.
     pub(super) fn results_of(&self, at: usize) -> Vec<Option<&'a str>> {
         let calls = self.request.messages.get(at).and_then(|message| message.tool_calls.as_deref());
         calls.unwrap_or_default().iter().map(|call| self.answer_to(at, &call.id)).collect()
@@ -83,7 +82,7 @@ impl<'a> ConversationView<'a> {
     }
 }
 
-/// A message's text; empty when it has none.
+/// Returns a message's text, or an empty text.
 pub(super) fn content(message: &ChatMessage) -> &str {
     message.content.as_deref().unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! The scripted model, asked over the wire.
+//! Tests of the scripted model over HTTP.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -27,15 +27,14 @@ say = "Done."
 
 const QUESTION: &str = r#"{"role":"user","content":"Wake, 17 chars!!"}"#;
 
-/// Long enough for a loaded machine, short enough for a test that hangs.
+/// Long enough for a loaded machine, short enough for a hanging test.
 const LIMIT: Duration = Duration::from_secs(10);
 
 async fn serve(story: &str) -> ScriptServer {
     ScriptServer::start(Story::parse("s.toml", story).unwrap()).await.unwrap()
 }
 
-/// Sends a request and reads until the server closes. The body is still in the
-/// chunks of HTTP/1.1.
+/// Sends a request and reads until the server closes. The body is still in HTTP/1.1 chunks.
 async fn exchange(address: SocketAddr, head: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let length = body.len();
@@ -55,7 +54,8 @@ fn body_of(reply: &str) -> (u16, String) {
     if !head.contains("transfer-encoding: chunked") {
         return (status, rest.to_owned());
     }
-    let (mut rest, mut body) = (rest.as_bytes(), Vec::new());
+    let mut rest = rest.as_bytes();
+    let mut body = Vec::new();
     while let Some(end) = rest.windows(2).position(|pair| pair == b"\r\n") {
         let size = std::str::from_utf8(&rest[..end]).unwrap();
         let size = usize::from_str_radix(size, 16).unwrap();
@@ -76,7 +76,7 @@ fn chunks(body: &str) -> Vec<ChatChunk> {
     events.iter().map(|event| serde_json::from_str(&event["data: ".len()..]).unwrap()).collect()
 }
 
-/// The conversation after the first answer, with ids of the agent's own.
+/// Returns the conversation after the first answer, with the agent's own ids.
 fn second_question() -> String {
     format!(
         r#"{QUESTION},{{"role":"assistant","content":"I look around, wherever that may be.","tool_calls":[
@@ -109,7 +109,9 @@ async fn the_stream_in_pieces_is_the_whole_reply() {
     let (status, body) = ask(&server, QUESTION, options).await;
     assert_eq!(status, 200);
     let chunks = chunks(&body);
-    let (mut text, mut arguments, mut ids) = (String::new(), vec![String::new(); 2], Vec::new());
+    let mut text = String::new();
+    let mut arguments = vec![String::new(); 2];
+    let mut ids = Vec::new();
     let mut pieces = 0;
     for choice in chunks.iter().flat_map(|chunk| &chunk.choices) {
         text.push_str(choice.delta.content.as_deref().unwrap_or_default());

@@ -1,4 +1,4 @@
-//! The rules in the ledger: what the creator accepted, and who the creator is.
+//! The rules in the ledger: the permits that the creator accepted, and the creator's address.
 
 use std::path::Path;
 
@@ -11,11 +11,11 @@ use crate::ceiling::{SigningLimits, SigningLimitsChange};
 use crate::error::{SignerRefusal, SignerRefusalCode};
 use crate::rules::{self, RuleLines};
 
-/// Rules that a start asked for and the creator has not accepted.
+/// The state of permits that a start asked for and the creator has not accepted.
 const ASKED: &str = "asked";
 const ACCEPTED: &str = "accepted";
 
-/// What there is of rules beside the ceilings.
+/// The rules other than the ceilings.
 pub(super) struct SignerRuleState {
     pub(super) wallet: Option<Address>,
     pub(super) creator: Option<Address>,
@@ -53,8 +53,8 @@ fn insert(ledger: &Connection, lines: &RuleLines, standing: &str) -> rusqlite::R
 }
 
 impl SignerLedger {
-    /// Keeps whose ledger this is.
-    pub(crate) fn name_wallet(&mut self, wallet: Address) -> Result<(), SignerRefusal> {
+    /// Stores the address of the wallet that this ledger belongs to.
+    pub(crate) fn set_wallet(&mut self, wallet: Address) -> Result<(), SignerRefusal> {
         if SignerRuleState::read(&self.connection)?.wallet == Some(wallet) {
             return Ok(());
         }
@@ -64,11 +64,11 @@ impl SignerLedger {
         })
     }
 
-    /// Lets a signer serve what it is started with, when each rule of it was
-    /// accepted. The first rules that a ledger sees are.
+    /// Admits a signer that starts with these permits. Every permit must have been accepted
+    /// before. The first permits that a ledger sees are accepted.
     ///
     /// # Errors
-    /// A refusal that names the others, which the creator can accept in this home.
+    /// Returns a refusal that lists the other permits and says how the creator accepts them.
     pub(crate) fn admit(&mut self, home: &Path, wanted: &RuleLines) -> Result<(), SignerRefusal> {
         let SignerRuleState { accepted, asked, .. } = SignerRuleState::read(&self.connection)?;
         if accepted.is_empty() {
@@ -85,13 +85,14 @@ impl SignerLedger {
             return Ok(());
         }
         let named = others.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
-        let (hash, home) = (rules::hash(&others), home.display());
+        let hash = rules::hash(&others);
+        let home = home.display();
         let remedy = format!("`automaton limits accept {hash} --signer {home}` accepts it");
         let reason = format!("rules: its creator has not accepted: {named}; {remedy}");
         Err(SignerRefusal::new(SignerRefusalCode::Rules, reason))
     }
 
-    /// Accepts what the last refused start asked for, if that is what is meant.
+    /// Accepts the permits of the last refused start, if their hash is `meant`.
     pub(crate) fn accept(&mut self, meant: B256) -> Result<(), SignerRefusal> {
         self.write(|ledger| {
             let asked = SignerRuleState::read(ledger)?.asked;
@@ -105,16 +106,17 @@ impl SignerLedger {
         })
     }
 
-    /// Whether all that may be signed for is on one chain; false where that cannot be read.
-    pub(crate) fn is_for(&self, chain: u64) -> bool {
+    /// Returns true if every accepted permit is for this chain. Returns false if the ledger
+    /// cannot be read.
+    pub(crate) fn permits_only_chain(&self, chain: u64) -> bool {
         let chain = chain.to_string();
         let is_there = |line: &String| line.split(' ').nth(1) == Some(chain.as_str());
         SignerRuleState::read(&self.connection)
             .is_ok_and(|rules| rules.accepted.iter().all(is_there))
     }
 
-    /// Pins the address of the creator.
-    pub(crate) fn name_creator(&mut self, creator: Address) -> Result<(), SignerRefusal> {
+    /// Stores the creator's address.
+    pub(crate) fn set_creator(&mut self, creator: Address) -> Result<(), SignerRefusal> {
         self.write(|ledger| {
             let row = [creator.as_slice()];
             ledger.execute("UPDATE authority SET creator = ?1, serial = serial + 1", row)?;
@@ -122,7 +124,7 @@ impl SignerLedger {
         })
     }
 
-    /// Changes the ceilings, when `may` says so of those that hold.
+    /// Changes the ceilings, if `may` agrees given the current ones.
     pub(crate) fn change(
         &mut self,
         to: SigningLimitsChange,
@@ -131,7 +133,7 @@ impl SignerLedger {
         self.write(|ledger| {
             let now = limits(ledger)?;
             may(now)?;
-            set_limits(ledger, to.of(now))?;
+            set_limits(ledger, to.applied_to(now))?;
             ledger.execute("UPDATE authority SET serial = serial + 1", [])?;
             Ok(())
         })

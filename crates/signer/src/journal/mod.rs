@@ -1,8 +1,8 @@
-//! The signer's ledger: what was signed, and what may be.
+//! The signer's ledger: the payments signed so far, and the rules.
 //!
-//! A payment is counted, signed and stored in one transaction, which is on the
-//! disk before its signature can leave. What was signed once is only ever read
-//! again. The caller must never release a signature that did not come from here.
+//! A payment is counted, signed and stored in one transaction. That transaction is on disk before
+//! the signature can leave. A payment that was signed once is only read again. The caller must
+//! never release a signature that did not come from here.
 
 mod authority;
 mod restored;
@@ -28,10 +28,10 @@ use crate::payload::PaymentIntent;
 use crate::rules;
 use authority::SignerRuleState;
 pub(crate) use time::ClockStart;
-use time::{WindowClock, keep};
+use time::{WindowClock, store_anchor};
 
-/// The schema, step by step, of ledgers with the id `AUTS`. One of the last old form has the
-/// same tables and goes on: without it, every ceiling would begin anew.
+/// The schema migrations of ledgers with the id `AUTS`. A ledger of the last old form has the
+/// same tables and is carried over, since a new ledger would reset every ceiling.
 const SCHEMA: Schema = Schema::new(
     0x4155_5453,
     &[
@@ -41,7 +41,7 @@ const SCHEMA: Schema = Schema::new(
 )
 .carrying(5);
 
-/// The ledger.
+/// The signer's ledger.
 pub(crate) struct SignerLedger {
     connection: Connection,
     faults: Arc<dyn Faults>,
@@ -49,7 +49,7 @@ pub(crate) struct SignerLedger {
 }
 
 impl SignerLedger {
-    /// Opens the ledger, makes or migrates it, and goes on with its time.
+    /// Opens the ledger, creates or migrates it, and resumes its window clock.
     pub(crate) fn open(
         path: &Path,
         faults: Arc<dyn Faults>,
@@ -60,9 +60,9 @@ impl SignerLedger {
         Ok(Self { connection, faults, time })
     }
 
-    /// The payment of an intent: the stored one if there is one, else counted
-    /// now and made by `sign`, which is called only when it fits under every
-    /// ceiling. `wall` is the wall's time.
+    /// Returns the payment of an intent. A stored payment is returned as it is. Otherwise the
+    /// payment is counted and made by `sign`, which is called only if the payment fits under
+    /// every ceiling. `wall` is the wall clock's time.
     pub(crate) fn pay(
         &mut self,
         payer: Address,
@@ -72,7 +72,7 @@ impl SignerLedger {
     ) -> Result<ExactPayload, SignerRefusal> {
         let at = self.time.now(wall)?;
         write_synced(&mut self.connection, |transaction| {
-            if let Some((stored, payment)) = find(transaction, intent.intent)? {
+            if let Some((stored, payment)) = find_payment(transaction, intent.intent)? {
                 if stored != *intent || payment.authorization.from != payer {
                     let reason =
                         format!("intent: {} was signed before with other content", intent.intent);
@@ -80,18 +80,18 @@ impl SignerLedger {
                 }
                 return Ok(payment);
             }
-            let spent = spent(transaction, at.window, Some(intent.payee))?;
+            let spent = totals_at(transaction, at.window, Some(intent.payee))?;
             limits(transaction)?.permit(spent, intent.amount)?;
             let payment = sign()?;
-            insert(transaction, intent, &payment, at.window)?;
-            keep(transaction, at)?;
+            insert_payment(transaction, intent, &payment, at.window)?;
+            store_anchor(transaction, at)?;
             self.faults.reach(FaultPoint::SignerSigned);
             Ok(payment)
         })
     }
 
-    /// The rules, and what counts towards its ceilings.
-    pub(crate) fn standing(&mut self, wall: Timestamp) -> Result<SignerStatus, SignerRefusal> {
+    /// Returns the rules and the totals counted against the ceilings.
+    pub(crate) fn status(&mut self, wall: Timestamp) -> Result<SignerStatus, SignerRefusal> {
         let at = self.time.now(wall)?;
         let transaction = self.connection.transaction()?;
         let SignerRuleState { wallet, creator, serial, accepted, asked } =
@@ -100,7 +100,7 @@ impl SignerLedger {
         Ok(SignerStatus {
             wallet,
             limits,
-            spent: spent(&transaction, at.window, None)?,
+            spent: totals_at(&transaction, at.window, None)?,
             window: at.window,
             creator,
             serial,
@@ -111,8 +111,8 @@ impl SignerLedger {
         })
     }
 
-    /// The address that may sign for the creator, and the text that it has to sign
-    /// for a change now.
+    /// Returns the creator's address and the text that it has to sign for this change now.
+    /// Returns `None` if the creator or the wallet is unknown.
     pub(crate) fn message(
         &self,
         to: &SigningLimitsChange,
@@ -147,25 +147,26 @@ fn set_limits(transaction: &Transaction<'_>, to: SigningLimits) -> rusqlite::Res
     transaction.execute(include_str!("sql/change_limits.sql"), row).map(drop)
 }
 
-/// What counts at a moment: towards one payee, or towards the one who got most.
-fn spent(
+/// Returns the totals at a moment: to `payee`, or to the payee that got most.
+fn totals_at(
     transaction: &Transaction<'_>,
     at: Timestamp,
     payee: Option<Address>,
 ) -> rusqlite::Result<SpendingTotals> {
     let payee = payee.as_ref().map(|payee| payee.as_slice());
     let known = sums(transaction, at.before(HOUR), at.before(DAY), payee)?;
-    restored::with_unknown(transaction, at, payee, known)
+    restored::add_unknown_payments(transaction, at, payee, known)
 }
 
-/// The sums of what was signed after two moments.
+/// Returns the sums of the payments signed after `hour` and after `day`.
 fn sums(
     transaction: &Transaction<'_>,
     hour: Timestamp,
     day: Timestamp,
     payee: Option<&[u8]>,
 ) -> rusqlite::Result<SpendingTotals> {
-    let (hour, day) = (hour.as_millis(), day.as_millis());
+    let hour = hour.as_millis();
+    let day = day.as_millis();
     transaction.query_row(include_str!("sql/spent.sql"), params![hour, day, payee], |row| {
         Ok(SpendingTotals {
             hour: MicroUsdc::new(row.get(0)?),
@@ -177,7 +178,7 @@ fn sums(
     })
 }
 
-fn find(
+fn find_payment(
     transaction: &Transaction<'_>,
     intent: PaymentId,
 ) -> rusqlite::Result<Option<(PaymentIntent, ExactPayload)>> {
@@ -205,7 +206,7 @@ fn find(
     transaction.query_row(query, [intent.to_string()], read).optional()
 }
 
-fn insert(
+fn insert_payment(
     transaction: &Transaction<'_>,
     intent: &PaymentIntent,
     payment: &ExactPayload,
@@ -222,7 +223,7 @@ fn insert(
             authorization.to.as_slice(),
             intent.amount.units(),
             intent.deadline_s,
-            // Seconds that were made from 64 bits.
+            // These were built from 64-bit seconds.
             authorization.valid_after.saturating_to::<u64>(),
             authorization.valid_before.saturating_to::<u64>(),
             authorization.nonce.as_slice(),

@@ -1,8 +1,8 @@
-//! A ledger that was restored from a backup: what may have been signed since.
+//! A ledger that was restored from a backup.
 //!
-//! It knows nothing of that, so the ceilings of an hour and of a day count as used up from
-//! the moment of the restore on. What is permitted for ever cannot be known to be used, and
-//! must be lowered by the creator. Never takes back what was counted.
+//! Such a ledger does not know the payments signed since the backup. So the ceilings of an hour
+//! and of a day count as used up from the moment of the restore. The lifetime ceiling cannot be
+//! corrected here: the creator must lower it. Counts are never reduced.
 
 use automaton_core::money::MicroUsdc;
 use automaton_core::time::{DAY, HOUR, Span, Timestamp};
@@ -10,15 +10,16 @@ use automaton_core::window::{ClockReadings, WindowAnchor};
 use automaton_sqlite::write_synced;
 use rusqlite::{OptionalExtension as _, Transaction, params};
 
-use super::{SignerLedger, keep, limits, sums};
+use super::{SignerLedger, limits, store_anchor, sums};
 use crate::ceiling::SpendingTotals;
 use crate::error::SignerRefusal;
 
 impl SignerLedger {
-    /// Counts the ceilings of an hour and a day as used, from now on.
-    pub(crate) fn take_as_used(&mut self, wall: Timestamp) -> Result<(), SignerRefusal> {
+    /// Counts the ceilings of an hour and a day as used up from now on.
+    pub(crate) fn mark_ceilings_used(&mut self, wall: Timestamp) -> Result<(), SignerRefusal> {
         let window = self.time.now(wall)?.window;
-        // Without the chain's time: none of what passed before is to pass once more.
+        // Without the chain's time, so that time which passed before the restore is not counted
+        // twice.
         let said = ClockReadings { wall, chain: None };
         write_synced(&mut self.connection, |transaction| {
             let now = limits(transaction)?;
@@ -26,15 +27,15 @@ impl SignerLedger {
             let [hour, day, payee] = amounts;
             let row = params![window.as_millis(), hour, day, payee];
             transaction.execute(include_str!("sql/keep_restored.sql"), row)?;
-            // Whatever is counted from now on is counted after this moment.
+            // Everything counted from now on gets a later moment.
             let window = window.after(Span::from_millis(1));
-            Ok(keep(transaction, WindowAnchor { window, said })?)
+            Ok(store_anchor(transaction, WindowAnchor { window, said })?)
         })
     }
 }
 
-/// What counts with all that a restored ledger may not know of.
-pub(super) fn with_unknown(
+/// Adds to the known totals the payments that a restored ledger may not know.
+pub(super) fn add_unknown_payments(
     transaction: &Transaction<'_>,
     at: Timestamp,
     payee: Option<&[u8]>,
@@ -52,7 +53,7 @@ pub(super) fn with_unknown(
         return Ok(known);
     };
     let since = sums(transaction, window, window, payee)?;
-    // A sum that is too large for its type is more than any ceiling.
+    // A sum that overflows is more than any ceiling.
     let with = |used: MicroUsdc, more: MicroUsdc| used.plus(more).unwrap_or(used).max(used);
     Ok(SpendingTotals {
         hour: match window > at.before(HOUR) {

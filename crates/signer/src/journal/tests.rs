@@ -1,4 +1,4 @@
-//! The ledger against what it promises, over a real file.
+//! Tests of the ledger with a real file.
 
 use std::cell::Cell;
 
@@ -31,7 +31,7 @@ fn intent(number: u32, amount: u64) -> PaymentIntent {
     }
 }
 
-/// A payment whose bytes tell when it was made, so that a second one differs.
+/// Returns a payment whose bytes depend on the time, so that a second one differs.
 fn payment(intent: &PaymentIntent, now: Timestamp) -> ExactPayload {
     let stamp = now.as_millis().unsigned_abs();
     let mut signature = [7; 65];
@@ -49,8 +49,8 @@ fn payment(intent: &PaymentIntent, now: Timestamp) -> ExactPayload {
     }
 }
 
-/// A world's true time, and the clocks in it: one that nobody can set, one that
-/// anybody can, and a chain whose last block is a while ago.
+/// The true time and the clocks in a test: a boot clock that nobody can set, a wall clock that
+/// anybody can set, and a chain whose last block has an age.
 #[derive(Default)]
 struct Clocks {
     true_ms: AtomicI64,
@@ -75,7 +75,7 @@ impl Clocks {
         Timestamp::from_millis(NOON.as_millis() + self.now() + ahead)
     }
 
-    /// The chain's time, when its last block is that old.
+    /// Returns the chain's time if its last block is that old.
     fn chain(&self, age: Span) -> Option<Timestamp> {
         Some(Timestamp::from_millis(NOON.as_millis() + self.now()).before(age))
     }
@@ -98,7 +98,8 @@ fn open_in(
     clocks: &Arc<Clocks>,
     chain: Option<Timestamp>,
 ) -> Result<SignerLedger, SignerError> {
-    let (clock, boot) = (Arc::clone(clocks), Arc::clone(clocks));
+    let clock = Arc::clone(clocks);
+    let boot = Arc::clone(clocks);
     let parts = SignerDeps { clock, boot, faults: Arc::new(NoFaults) };
     let beginning = ClockStart::now(&parts, chain).unwrap();
     SignerLedger::open(&folder.path().join("ledger.db"), parts.faults, beginning)
@@ -108,7 +109,7 @@ fn usdc(units: u64) -> MicroUsdc {
     MicroUsdc::new(units)
 }
 
-/// A change of all ceilings.
+/// Returns a change of all ceilings.
 fn all(limits: SigningLimits) -> SigningLimitsChange {
     SigningLimitsChange {
         per_payment: Some(limits.per_payment),
@@ -132,7 +133,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// With one ceiling for hour, day and payee.
+    /// Opens a ledger with one ceiling for hour, day and payee.
     fn new(per_payment: u64, per_day: u64, payments_max: u64) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let clocks = Arc::<Clocks>::default();
@@ -155,7 +156,8 @@ impl Bench {
     }
 
     fn pay(&mut self, intent: &PaymentIntent) -> Result<ExactPayload, SignerRefusal> {
-        let (signed, now) = (&self.signed, self.clocks.wall());
+        let signed = &self.signed;
+        let now = self.clocks.wall();
         self.journal.pay(PAYER, intent, now, || {
             signed.set(signed.get() + 1);
             Ok(payment(intent, now))
@@ -167,7 +169,7 @@ impl Bench {
     }
 
     fn spent(&mut self) -> SpendingTotals {
-        self.journal.standing(self.clocks.wall()).unwrap().spent
+        self.journal.status(self.clocks.wall()).unwrap().spent
     }
 }
 
@@ -175,7 +177,7 @@ impl Bench {
 fn a_new_ledger_has_cautious_ceilings() {
     let folder = tempfile::tempdir().unwrap();
     let mut journal = open_in(&folder, &Arc::default(), None).unwrap();
-    let SignerStatus { limits, spent, .. } = journal.standing(NOON).unwrap();
+    let SignerStatus { limits, spent, .. } = journal.status(NOON).unwrap();
     assert_eq!(limits.per_payment.to_string(), "25.00 USDC");
     let fifty = usdc(50_000_000);
     assert_eq!((limits.per_hour, limits.per_day, limits.per_payee), (fifty, fifty, fifty));
@@ -189,21 +191,21 @@ fn a_ledger_is_for_one_chain_when_all_that_it_may_sign_for_is_there() {
     let mut bench = Bench::new(100, 100, 10);
     let lines = |lines: &[&str]| lines.iter().map(|line| (*line).to_owned()).collect();
     bench.journal.admit(bench.folder.path(), &lines(&["token 31337 0xaa \"a b\" \"2\""])).unwrap();
-    assert!(bench.journal.is_for(31337) && !bench.journal.is_for(8453));
+    assert!(bench.journal.permits_only_chain(31337) && !bench.journal.permits_only_chain(8453));
     let other = lines(&["call 8453 0xbb 0x00"]);
     bench.journal.admit(bench.folder.path(), &other).unwrap_err();
     bench.journal.accept(rules::hash(&other)).unwrap();
-    assert!(!bench.journal.is_for(31337));
+    assert!(!bench.journal.permits_only_chain(31337));
 }
 
 #[test]
 fn a_restored_ledger_counts_its_ceilings_as_used_for_an_hour_and_a_day() {
     let mut bench = Bench::new(100, 100, 10);
     assert_eq!(bench.code(1, 60), None);
-    // It lay in a file for three days, in which nobody knows what was signed.
+    // The backup is three days old, and nobody knows the payments signed since.
     bench.clocks.pass(Span::from_secs(3 * 86_400));
     let wall = bench.clocks.wall();
-    bench.journal.take_as_used(wall).unwrap();
+    bench.journal.mark_ceilings_used(wall).unwrap();
     bench.clocks.pass(Span::from_secs(600));
     bench.restart(bench.clocks.chain(Span::ZERO));
     assert_eq!(bench.code(2, 1), Some(SignerRefusalCode::PerDay));
@@ -212,7 +214,7 @@ fn a_restored_ledger_counts_its_ceilings_as_used_for_an_hour_and_a_day() {
     assert_eq!((spent.ever, spent.payments), (usdc(60), 1), "what is for ever is not guessed");
     assert_eq!(bench.pay(&intent(1, 60)).unwrap().authorization.value, U256::from(60));
 
-    // Its creator can give room at once: what is signed then counts on top.
+    // The creator can raise the ceilings at once. New payments count on top.
     let more = SigningLimitsChange {
         per_hour: Some(usdc(150)),
         per_day: Some(usdc(150)),
@@ -235,7 +237,7 @@ fn raw(path: &Path) -> Connection {
     Connection::open(path).unwrap()
 }
 
-/// The tables and columns of a ledger, and what it has besides.
+/// Returns the tables and columns of a ledger, and its other objects.
 fn shape(path: &Path) -> Vec<(String, String)> {
     let connection = open(path, &SCHEMA).unwrap();
     let mut select = connection
@@ -255,11 +257,11 @@ fn a_ledger_of_the_old_form_is_carried_over_with_its_ceilings_and_all_it_counted
     let path = folder.path().join("ledger.db");
     raw(&path).execute_batch(include_str!("../../tests/ledger_5.sql")).unwrap();
     let clocks = Arc::<Clocks>::default();
-    // Once as it was, and once as it is now.
+    // Once with the old form, once with the current one.
     for _ in 0..2 {
         let mut journal = open_in(&folder, &clocks, clocks.chain(Span::ZERO)).unwrap();
         let SignerStatus { limits, spent, serial, permits, .. } =
-            journal.standing(clocks.wall()).unwrap();
+            journal.status(clocks.wall()).unwrap();
         assert_eq!((limits.per_payment, limits.per_hour), (usdc(300), usdc(500)));
         assert_eq!((limits.per_day, limits.per_payee), (usdc(700), usdc(600)));
         assert_eq!((limits.lifetime, limits.payments_max), (usdc(900), 9));
@@ -376,7 +378,7 @@ fn no_clock_that_is_set_frees_anything() {
     for days in [-400, -1, 1, 2, 400] {
         bench.clocks.set_wall(days * DAY.as_millis());
         assert_eq!(bench.code(2, 1), Some(SignerRefusalCode::PerDay), "{days} days");
-        // Nor over a restart: the chain says that no time has passed, or nothing.
+        // A restart does not help either: the chain reports that no time has passed, or nothing.
         for chain in [bench.clocks.chain(Span::ZERO), None] {
             bench.restart(chain);
             assert_eq!(bench.code(2, 1), Some(SignerRefusalCode::PerDay), "{days} days, {chain:?}");
@@ -389,7 +391,7 @@ fn a_restart_adds_what_both_witnesses_confirm() {
     let almost = CHAIN_STRAY_MAX.as_millis() - 1;
     for (chain_stands, wall_back, more, freed) in [
         (false, 0, almost + 1, true),
-        // What a block may be away from true time is not believed.
+        // A difference that a block may have from true time is not counted.
         (false, 0, almost, false),
         (true, 0, DAY.as_millis(), false),
         (false, 1, CHAIN_STRAY_MAX.as_millis(), true),
@@ -438,10 +440,10 @@ fn a_message_is_the_creators_for_the_wallet_and_its_next_serial() {
     let mut bench = Bench::new(100, 100, 10);
     let to = SigningLimitsChange { per_day: Some(usdc(700)), ..SigningLimitsChange::default() };
     assert_eq!(bench.journal.message(&to).unwrap(), None);
-    bench.journal.name_wallet(PAYER).unwrap();
+    bench.journal.set_wallet(PAYER).unwrap();
     assert_eq!(bench.journal.message(&to).unwrap(), None, "nobody may sign it");
-    bench.journal.name_creator(PAYEE).unwrap();
-    let serial = bench.journal.standing(NOON).unwrap().serial;
+    bench.journal.set_creator(PAYEE).unwrap();
+    let serial = bench.journal.status(NOON).unwrap().serial;
     let text = message(PAYER, serial, &to);
     assert_eq!(bench.journal.message(&to).unwrap(), Some((PAYEE, text)));
 }
@@ -450,18 +452,18 @@ fn a_message_is_the_creators_for_the_wallet_and_its_next_serial() {
 fn ceilings_can_be_lowered_below_what_is_spent() {
     let mut bench = Bench::new(100, 100, 10);
     assert_eq!(bench.code(1, 60), None);
-    let limits = bench.journal.standing(NOON).unwrap().limits;
+    let limits = bench.journal.status(NOON).unwrap().limits;
     let fifty = MicroUsdc::new(50);
     let lower = SigningLimitsChange { per_day: Some(fifty), ..SigningLimitsChange::default() };
     set(&mut bench.journal, lower).unwrap();
-    let changed = bench.journal.standing(NOON).unwrap();
+    let changed = bench.journal.status(NOON).unwrap();
     assert_eq!(changed.limits, SigningLimits { per_day: fifty, ..limits }, "the others stay");
     assert_eq!(bench.code(2, 1), Some(SignerRefusalCode::PerDay));
     let absurd =
         SigningLimitsChange { payments_max: Some(u64::MAX), ..SigningLimitsChange::default() };
     assert_eq!(set(&mut bench.journal, absurd).unwrap_err().code, SignerRefusalCode::Ledger);
     bench.restart(None);
-    assert_eq!(bench.journal.standing(NOON).unwrap(), changed);
+    assert_eq!(bench.journal.status(NOON).unwrap(), changed);
 }
 
 #[test]
@@ -470,7 +472,7 @@ fn a_payment_that_cannot_be_signed_is_not_counted() {
     let refuse = || Err(SignerRefusal::new(SignerRefusalCode::Asset, "unknown"));
     let refused = bench.journal.pay(PAYER, &intent(1, 100), NOON, refuse);
     assert_eq!(refused.unwrap_err().code, SignerRefusalCode::Asset);
-    assert_eq!(bench.journal.standing(NOON).unwrap().spent, SpendingTotals::default());
+    assert_eq!(bench.journal.status(NOON).unwrap().spent, SpendingTotals::default());
     assert_eq!(bench.code(1, 100), None);
 }
 
@@ -480,7 +482,7 @@ fn a_ledger_that_cannot_be_written_signs_nothing_that_leaves() {
     bench.journal.connection.pragma_update(None, "query_only", true).unwrap();
     assert_eq!(bench.code(1, 1), Some(SignerRefusalCode::Ledger));
     bench.journal.connection.pragma_update(None, "query_only", false).unwrap();
-    assert_eq!(bench.journal.standing(NOON).unwrap().spent, SpendingTotals::default());
+    assert_eq!(bench.journal.status(NOON).unwrap().spent, SpendingTotals::default());
     assert_eq!(bench.code(1, 1), None);
 }
 
@@ -506,7 +508,7 @@ fn only_accepted_rules_are_admitted() {
     let lines =
         |words: &[&str]| words.iter().map(|it| (*it).to_owned()).collect::<rules::RuleLines>();
     let home = Path::new("/h");
-    // A start that may sign for nothing pins nothing.
+    // A start without permits pins nothing.
     journal.admit(home, &lines(&[])).unwrap();
     journal.admit(home, &lines(&["token a", "token b"])).unwrap();
     for fewer in [&["token a"][..], &[], &["token a", "token b"]] {
@@ -518,19 +520,19 @@ fn only_accepted_rules_are_admitted() {
     let hash = rules::hash(&lines(&["token c", "token d"]));
     let told = format!("token c, token d; `automaton limits accept {hash} --signer /h` accepts it");
     assert!(refusal.reason.ends_with(&told), "{refusal}");
-    let standing = journal.standing(NOON).unwrap();
+    let standing = journal.status(NOON).unwrap();
     assert_eq!((standing.asked, standing.asked_for.len()), (Some(hash), 2));
 
-    // What was not shown is not accepted.
+    // A hash that was not shown is not accepted.
     assert_eq!(journal.accept(rules::hash(&more)).unwrap_err().code, SignerRefusalCode::Rules);
     assert!(journal.admit(home, &more).is_err());
     journal.accept(hash).unwrap();
     journal.admit(home, &more).unwrap();
     assert_eq!(journal.accept(hash).unwrap_err().code, SignerRefusalCode::Rules);
-    let after = journal.standing(NOON).unwrap();
+    let after = journal.status(NOON).unwrap();
     assert_eq!((after.permits.len(), after.asked), (4, None));
     assert_ne!(after.rules, standing.rules);
-    // What was asked for once and no more is forgotten.
+    // Permits that are no longer asked for are forgotten.
     journal.admit(home, &lines(&["token e"])).unwrap_err();
     journal.admit(home, &more).unwrap();
     assert!(journal.accept(rules::hash(&lines(&["token e"]))).is_err());

@@ -1,4 +1,4 @@
-//! Window time in the ledger: what was kept of it, and how it goes on.
+//! The window clock's state in the ledger, and how it continues after a restart.
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use crate::error::{SignerRefusal, SignerRefusalCode};
 use crate::process::SignerDeps;
 
-/// The moment at which a signer begins, by all clocks: taken once its home is its
-/// own, and before anybody is waited for.
+/// The readings of all clocks when a signer starts. They are taken once the home is locked and
+/// before waiting for anybody.
 pub(crate) struct ClockStart {
     boot: Arc<dyn BootClock>,
     since_boot: Span,
@@ -25,28 +25,28 @@ impl ClockStart {
     }
 }
 
-/// Window time as it goes on within one run.
+/// The window clock within one run of the signer.
 pub(super) struct WindowClock {
     beginning: ClockStart,
     anchor: WindowAnchor,
 }
 
 impl WindowClock {
-    /// Goes on from what the ledger kept. A ledger that has counted nothing begins
-    /// at the wall's time.
+    /// Resumes from the anchor in the ledger. A ledger that has counted nothing starts at the
+    /// wall clock's time.
     pub(super) fn resume(ledger: &Connection, beginning: ClockStart) -> rusqlite::Result<Self> {
-        let kept = kept(ledger)?;
+        let kept = load_anchor(ledger)?;
         let said = beginning.said;
         let first = WindowAnchor { window: said.wall.max(Timestamp::EPOCH), said };
         let anchor = kept.map_or(first, |kept| kept.resumed(said));
-        // From now on the next start has two witnesses.
+        // From now on the next start can compare two clocks.
         if said.chain.is_some() && kept.is_some_and(|kept| kept.said.chain.is_none()) {
-            keep(ledger, anchor)?;
+            store_anchor(ledger, anchor)?;
         }
         Ok(Self { beginning, anchor })
     }
 
-    /// The moment now, with the wall's time.
+    /// Returns the window time now, together with the wall clock's time.
     pub(super) fn now(&self, wall: Timestamp) -> Result<WindowAnchor, SignerRefusal> {
         let ClockStart { boot, since_boot, .. } = &self.beginning;
         let passed = read(&**boot)?.as_millis().saturating_sub(since_boot.as_millis());
@@ -60,7 +60,7 @@ fn read(boot: &dyn BootClock) -> Result<Span, SignerRefusal> {
     boot.since_boot().ok_or_else(unread)
 }
 
-fn kept(ledger: &Connection) -> rusqlite::Result<Option<WindowAnchor>> {
+fn load_anchor(ledger: &Connection) -> rusqlite::Result<Option<WindowAnchor>> {
     ledger
         .query_row("SELECT window, wall, chain FROM anchor", [], |row| {
             let chain = row.get::<_, Option<i64>>(2)?.map(Timestamp::from_millis);
@@ -70,8 +70,8 @@ fn kept(ledger: &Connection) -> rusqlite::Result<Option<WindowAnchor>> {
         .optional()
 }
 
-/// Keeps a moment for the next start, in the transaction that counts at it.
-pub(super) fn keep(ledger: &Connection, at: WindowAnchor) -> rusqlite::Result<()> {
+/// Stores the anchor for the next start, in the transaction that counts a payment.
+pub(super) fn store_anchor(ledger: &Connection, at: WindowAnchor) -> rusqlite::Result<()> {
     let chain = at.said.chain.map(Timestamp::as_millis);
     let row = params![at.window.as_millis(), at.said.wall.as_millis(), chain];
     ledger.execute(include_str!("sql/keep_anchor.sql"), row).map(drop)

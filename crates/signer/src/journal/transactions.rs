@@ -1,4 +1,5 @@
-//! Own transactions in the ledger: each intent's nonce, and every one signed.
+//! The automaton's own transactions in the ledger: the nonce of each intent, and every signed
+//! transaction.
 
 use alloy_primitives::{Address, B256, keccak256};
 use automaton_core::faults::FaultPoint;
@@ -7,25 +8,25 @@ use automaton_core::time::Timestamp;
 use automaton_sqlite::write_synced;
 use rusqlite::{OptionalExtension as _, Row, Transaction, params};
 
-use super::{SignerLedger, keep};
+use super::{SignerLedger, store_anchor};
 use crate::error::{SignerRefusal, SignerRefusalCode};
 use crate::payload::{PermittedTransaction, SignedTransaction, TransactionCall, TransactionIntent};
 
-/// The highest number that an account can have: more transactions than any has sent.
+/// The highest nonce that the ledger accepts. No account has sent as many transactions.
 const NONCE_MAX: u64 = u32::MAX as u64;
-/// How far beyond the highest number of the ledger a hint may be. An account may have been used
-/// elsewhere, or the ledger may come out of a backup.
+/// The largest distance of a nonce hint from the highest nonce in the ledger. The account may
+/// have been used elsewhere, or the ledger may come from a backup.
 const NONCES_AHEAD_MAX: u64 = 100_000;
 /// The most wei that the ledger counts.
 const WEI_MAX: u64 = i64::MAX.unsigned_abs();
 
-/// Where an intent is on its chain: chain, account, contract, and what it is told.
+/// The identity of a call: chain, account, contract and hash of the call data.
 type IntentKey = (u64, Address, Address, B256);
 
 impl SignerLedger {
-    /// The transaction of an intent, for an account that pays at most `per_day` wei a
-    /// day. The last one signed, where there is one and the call does not offer
-    /// more for gas; else one made by `sign` for the intent's nonce.
+    /// Returns the transaction of an intent, for an account that pays at most `per_day` wei a
+    /// day. If one was signed and the call does not raise the gas price, that one is returned.
+    /// Otherwise `sign` makes one with the intent's nonce.
     pub(crate) fn transact(
         &mut self,
         payer: Address,
@@ -52,7 +53,7 @@ impl SignerLedger {
                             format!("intent: {intent} was signed before with other content");
                         return Err(SignerRefusal::new(SignerRefusalCode::Conflict, reason));
                     }
-                    if !raises(call, &last) {
+                    if !raises_gas_price(call, &last) {
                         return Ok(last);
                     }
                     last.nonce
@@ -87,22 +88,22 @@ impl SignerLedger {
             let SignedTransaction { hash, raw, max_fee, priority_fee, .. } = &signed;
             let row = params![id, hash.as_slice(), &raw[..], max_fee, priority_fee];
             transaction.execute(include_str!("sql/insert_signed.sql"), row)?;
-            keep(transaction, at)?;
+            store_anchor(transaction, at)?;
             self.faults.reach(FaultPoint::SignerSigned);
             Ok(signed)
         })
     }
 }
 
-/// Whether a call offers more than the last one signed. Nodes take a replacement
-/// only when it does.
-fn raises(call: &TransactionCall, last: &SignedTransaction) -> bool {
+/// Returns true if a call raises the gas price of the last signed one. Nodes accept a replacement
+/// only then.
+fn raises_gas_price(call: &TransactionCall, last: &SignedTransaction) -> bool {
     call.max_fee > last.max_fee && call.priority_fee >= last.priority_fee
 }
 
-/// The account's number for a new intent: the first one from the hint on that was not signed.
+/// Returns the nonce for a new intent: the first one at or above the hint that was not signed.
 ///
-/// So a hint that was too high leaves no lasting gap: the next honest hint fills it.
+/// A hint that was too high leaves no lasting gap, since the next correct hint fills it.
 fn next_nonce(
     transaction: &Transaction<'_>,
     place: IntentKey,
@@ -126,7 +127,8 @@ fn next_nonce(
 }
 
 fn read(row: &Row<'_>) -> rusqlite::Result<(IntentKey, SignedTransaction)> {
-    let (payer, callee) = (row.get::<_, [u8; 20]>(1)?.into(), row.get::<_, [u8; 20]>(2)?.into());
+    let payer = row.get::<_, [u8; 20]>(1)?.into();
+    let callee = row.get::<_, [u8; 20]>(2)?.into();
     let place = (row.get(0)?, payer, callee, B256::new(row.get(3)?));
     let signed = SignedTransaction {
         nonce: row.get(4)?,

@@ -1,8 +1,7 @@
-//! Pure: the bytes of a keystore, and the arithmetic that opens them.
+//! Pure: the keystore's file format, and the arithmetic that opens it.
 //!
-//! Everything of a file is checked before anything is derived: names and lengths
-//! by its form, and then what a derivation would cost. What is derived is wiped
-//! when dropped.
+//! A file is checked completely before anything is derived: names, lengths, and the cost of the
+//! derivation. Derived bytes are wiped when dropped.
 
 use aes::Aes128;
 use aes::cipher::{KeyIvInit as _, StreamCipher as _};
@@ -16,51 +15,51 @@ use zeroize::Zeroizing;
 
 use crate::key::{KEY_BYTES, WalletKey};
 
-/// The one version.
+/// The only supported version.
 const VERSION: u32 = 3;
 
-/// Bytes that a derivation gives: 16 for the cipher, 16 for the MAC.
+/// The length of a derived key: 16 bytes for the cipher, 16 for the MAC.
 const DERIVED_BYTES: u32 = 32;
 
-/// The most memory that scrypt may ask for: `128 · n · r` bytes, twice ours.
+/// The most memory that scrypt may ask for: `128 · n · r` bytes, twice that of a new keystore.
 const SCRYPT_BYTES_MAX: u64 = 512 * 1024 * 1024;
 
-/// The most work that scrypt may ask for: `n · r · p`, eight times ours.
+/// The most work that scrypt may ask for: `n · r · p`, eight times that of a new keystore.
 const SCRYPT_WORK_MAX: u64 = 1 << 24;
 
-/// The most rounds of pbkdf2; tools write up to 262,144.
+/// The most rounds of pbkdf2. Common tools write up to 262,144.
 const PBKDF2_ROUNDS_MAX: u32 = 10_000_000;
 
-/// Why a file is no keystore that can be opened.
+/// The reason why a file cannot be opened as a keystore.
 #[derive(Debug, thiserror::Error)]
 pub enum KeystoreDefect {
     /// It is larger than any keystore.
     #[error("it is larger than a keystore can be")]
     TooLarge,
-    /// It is no text.
+    /// It is not text.
     #[error("it is not a keystore of version 3")]
     Text(#[source] TextDefect),
     /// It is not JSON of the right form.
     #[error("it is not a keystore of version 3")]
     Form(#[source] serde_json::Error),
-    /// A field has a value that is not spoken here.
+    /// A field has an unsupported value.
     #[error("{field} is not {expected}")]
     Value {
         /// The field.
         field: &'static str,
-        /// What it should be.
+        /// The expected value.
         expected: &'static str,
     },
-    /// Deriving its key would take more than is reasonable.
+    /// Deriving its key would cost too much memory or time.
     #[error("{field} asks for more memory or time than a keystore may")]
     Cost {
         /// The field.
         field: &'static str,
     },
-    /// What is inside is no private key.
+    /// The decrypted bytes are not a private key.
     #[error("what it encrypts is no private key")]
     NoKey,
-    /// What is inside is the key of another address.
+    /// The decrypted key belongs to another address.
     #[error("it encrypts the key of {found}, not of the address that it names")]
     OtherAddress {
         /// The key's address.
@@ -68,10 +67,10 @@ pub enum KeystoreDefect {
     },
 }
 
-/// A keystore, as its file is written.
+/// A keystore as it is written to its file.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct EncryptedKeystore {
-    /// Without `0x`, as other tools write it; some leave it out.
+    /// The address without `0x`, as other tools write it. Some tools leave it out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     address: Option<String>,
     #[serde(alias = "Crypto")]
@@ -141,12 +140,12 @@ enum Prf {
 pub(super) type DerivedKey = Zeroizing<[u8; 32]>;
 
 impl Scrypt {
-    /// Parameters with an empty salt.
+    /// Creates parameters with an empty salt.
     pub(crate) const fn new(n: u64, r: u32, p: u32) -> Self {
         Self { dklen: DERIVED_BYTES, n, r, p, salt: Vec::new() }
     }
 
-    /// Memory in units of 128 bytes, of parameters that are bearable.
+    /// Returns the memory in units of 128 bytes. The parameters must have been checked.
     const fn memory(&self) -> u64 {
         self.n * self.r as u64
     }
@@ -163,7 +162,7 @@ impl Scrypt {
         let bearable = bytes.is_some_and(|bytes| bytes <= SCRYPT_BYTES_MAX)
             && total.is_some_and(|total| total <= SCRYPT_WORK_MAX);
         let log_n = u8::try_from(n.trailing_zeros()).ok().filter(|_| bearable);
-        // Asked last: the library's own checks overflow on the absurd.
+        // Called last, since the library's own checks overflow on extreme values.
         log_n
             .and_then(|log_n| scrypt::Params::new(log_n, r, p).ok())
             .ok_or(KeystoreDefect::Cost { field: "kdfparams" })
@@ -171,15 +170,15 @@ impl Scrypt {
 }
 
 impl EncryptedKeystore {
-    /// Encrypts a key under parameters, with a salt and an initial vector of
-    /// its own.
+    /// Encrypts a key with these parameters and a fresh salt and initial vector.
     pub(super) fn new(
         key: &WalletKey,
         passphrase: &Secret,
         mut cost: Scrypt,
         entropy: &dyn Entropy,
     ) -> Result<Self, KeystoreDefect> {
-        let (mut iv, mut id) = ([0; 16], [0; 16]);
+        let mut iv = [0; 16];
+        let mut id = [0; 16];
         cost.salt = vec![0; 32];
         entropy.fill(&mut cost.salt);
         entropy.fill(&mut iv);
@@ -226,8 +225,8 @@ impl EncryptedKeystore {
         Ok(encrypted)
     }
 
-    /// The parameters of this file, without its salt, where they take as much memory
-    /// and work as others; else those.
+    /// Returns this file's parameters without the salt, if they cost at least as much memory and
+    /// work as `least`. Otherwise returns `least`.
     pub(super) fn cost_at_least(&self, least: Scrypt) -> Scrypt {
         match &self.crypto.kdf {
             Kdf::Scrypt(own)
@@ -244,7 +243,7 @@ impl EncryptedKeystore {
         serde_json::to_vec(self).map_err(KeystoreDefect::Form)
     }
 
-    /// Derives the key that a passphrase gives with this file's parameters.
+    /// Derives the key from a passphrase with this file's parameters.
     pub(super) fn derive(&self, passphrase: &Secret) -> Result<DerivedKey, KeystoreDefect> {
         let mut derived = DerivedKey::default();
         let passphrase = passphrase.reveal().as_bytes();
@@ -260,8 +259,8 @@ impl EncryptedKeystore {
         Ok(derived)
     }
 
-    /// Whether the derived key is the one that this file was written with.
-    pub(super) fn fits(&self, derived: &DerivedKey) -> bool {
+    /// Returns true if the derived key is the one that this file was written with.
+    pub(super) fn is_opened_by(&self, derived: &DerivedKey) -> bool {
         self.mac_under(derived) == self.crypto.mac
     }
 
@@ -270,13 +269,13 @@ impl EncryptedKeystore {
         keccak256(&*message).0
     }
 
-    /// Writes what is encrypted into memory of the caller's choice.
+    /// Decrypts the private key into the caller's memory.
     pub(super) fn decrypt(&self, derived: &DerivedKey, into: &mut [u8; KEY_BYTES]) {
         *into = self.crypto.ciphertext;
         self.apply_stream(derived, into);
     }
 
-    /// Encrypts what is plain and decrypts what is not, as counter mode does.
+    /// Encrypts or decrypts `bytes`: in counter mode both are the same operation.
     fn apply_stream(&self, derived: &DerivedKey, bytes: &mut [u8; KEY_BYTES]) {
         let mut key = Zeroizing::new([0; 16]);
         key.copy_from_slice(&derived[..16]);
@@ -285,7 +284,7 @@ impl EncryptedKeystore {
     }
 
     pub(super) fn address(&self) -> Option<Address> {
-        // silent-ok: a key under a name that is no address has none to show.
+        // silent-ok: an invalid address is treated as a missing one.
         self.address.as_deref()?.parse().ok()
     }
 
@@ -299,8 +298,8 @@ impl EncryptedKeystore {
     }
 }
 
-/// A random UUID (RFC 9562, version 4) from 16 random bytes: what tools expect
-/// as the file's id.
+/// Returns a random UUID (RFC 9562, version 4) from 16 random bytes. Tools expect one as the
+/// file's id.
 fn uuid(mut bytes: [u8; 16]) -> String {
     bytes[6] = bytes[6] & 0x0f | 0x40;
     bytes[8] = bytes[8] & 0x3f | 0x80;

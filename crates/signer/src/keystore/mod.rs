@@ -1,10 +1,11 @@
-//! The key at rest: an Ethereum keystore, version 3.
+//! The encrypted key on disk: an Ethereum keystore, version 3.
 //!
-//! <https://ethereum.org/developers/docs/data-structures-and-encoding/web3-secret-storage/>:
-//! `aes-128-ctr` under a key that scrypt or pbkdf2 derives from a passphrase, and
-//! a keccak MAC. Ours are written with the strong parameters of geth; those of
-//! other tools are read within bounds of memory and time. A keystore that exists
-//! must never be overwritten, and a passphrase is never kept.
+//! The format is `aes-128-ctr` with a key that scrypt or pbkdf2 derives from a passphrase, and a
+//! keccak MAC:
+//! <https://ethereum.org/developers/docs/data-structures-and-encoding/web3-secret-storage/>. New
+//! keystores use the strong parameters of geth. Those of other tools are read within bounds of
+//! memory and time. An existing keystore must never be overwritten, and a passphrase is never
+//! stored.
 
 mod format;
 
@@ -29,23 +30,23 @@ pub use format::KeystoreDefect;
 /// The largest file that is read, in bytes.
 const FILE_BYTES_MAX: u64 = 64 * 1024;
 
-/// What a new keystore is derived with, as geth's: 256 MiB, about a second.
+/// The parameters of a new keystore, as geth's: 256 MiB, about a second.
 const STRONG: Scrypt = Scrypt::new(1 << 18, 8, 1);
 
-/// What one is derived with whose passphrase nobody can guess: 4 MiB, some milliseconds.
+/// The parameters for a passphrase that cannot be guessed: 4 MiB, some milliseconds.
 const LIGHT: Scrypt = Scrypt::new(1 << 12, 8, 1);
 
-/// A keystore could not be made, read or opened.
+/// A keystore could not be created, read or opened.
 #[derive(Debug, thiserror::Error, Classified)]
 pub enum KeystoreError {
-    /// A key is there already, and is never replaced.
+    /// There is a key already. It is never replaced.
     #[error("there is a key at {} already", path.display())]
     #[class(User, hint = "It may hold money. Move it away to begin with another.")]
     Exists {
         /// The keystore.
         path: PathBuf,
     },
-    /// There is none.
+    /// The keystore is missing.
     #[error("there is no key at {}", path.display())]
     #[class(User, hint = "Run `automaton wallet new` to make one.")]
     Missing {
@@ -56,23 +57,23 @@ pub enum KeystoreError {
     #[error("cannot {verb} the keystore {}", path.display())]
     #[class(Internal)]
     File {
-        /// What was tried.
+        /// The action that failed.
         verb: &'static str,
         /// The keystore.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The file is no keystore that can be opened.
+    /// The file is not a keystore that can be opened.
     #[error("the keystore {} cannot be opened", path.display())]
     #[class(Config, hint = "The file was left as it is. Restore a copy of it.")]
     Unfit {
         /// The keystore.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The defect.
         source: KeystoreDefect,
     },
-    /// The passphrase does not fit the file.
+    /// The passphrase does not open the file.
     #[error("the passphrase does not open the keystore {}", path.display())]
     #[class(
         User,
@@ -82,65 +83,65 @@ pub enum KeystoreError {
         /// The keystore.
         path: PathBuf,
     },
-    /// The injected chance gave no key.
+    /// The random source gave no valid key.
     #[error("no key could be drawn: the source of chance is broken")]
     #[class(Internal)]
     NoChance,
-    /// There is no memory that a key may be in.
+    /// No locked memory is available for the key.
     #[error(transparent)]
     Vault(#[from] VaultError),
 }
 
-/// Draws a new key and stores it under a passphrase, for its owner alone. Takes
-/// about a second and 256 MiB.
+/// Draws a new key and stores it encrypted, readable by its owner only. Takes about a second and
+/// 256 MiB.
 ///
 /// # Errors
-/// `Exists` when there is a file at the path; it is left as it is.
+/// Returns `Exists` if there is a file at the path. That file is left as it is.
 pub fn create(
     path: &Path,
     passphrase: &Secret,
     entropy: &dyn Entropy,
 ) -> Result<Address, KeystoreError> {
-    draw(path, STRONG, passphrase, entropy)
+    create_with_cost(path, STRONG, passphrase, entropy)
 }
 
-/// The same under a passphrase of 256 bits that were drawn for it: no guess finds those, so
-/// that a second for each guess protects nothing. Never to be used with a person's words.
+/// Draws a new key and stores it under a passphrase of 256 random bits. Such a passphrase cannot
+/// be guessed, so a cheap derivation is enough. Never use it with a passphrase that a person
+/// chose.
 ///
 /// # Errors
 /// As [`create`].
-pub fn create_under_drawn(
+pub fn create_with_random_passphrase(
     path: &Path,
     passphrase: &Secret,
     entropy: &dyn Entropy,
 ) -> Result<Address, KeystoreError> {
-    draw(path, LIGHT, passphrase, entropy)
+    create_with_cost(path, LIGHT, passphrase, entropy)
 }
 
-fn draw(
+fn create_with_cost(
     path: &Path,
     cost: Scrypt,
     passphrase: &Secret,
     entropy: &dyn Entropy,
 ) -> Result<Address, KeystoreError> {
-    // Asked before the work; that nothing is replaced is decided when it gets its name.
+    // Checked before the work. Storing the file also refuses to replace one.
     if path.try_exists().map_err(|source| failed("find", path, source))? {
         return Err(KeystoreError::Exists { path: path.to_owned() });
     }
     let mut secret = LockedBytes::zeroed()?;
     entropy.fill(secret.get_mut());
-    // One draw in 2¹²⁸ is no key.
+    // One draw in 2¹²⁸ is not a valid key.
     let key = WalletKey::new(secret).ok_or(KeystoreError::NoChance)?;
-    keep(&key, path, cost, passphrase, entropy)
+    encrypt_and_store(&key, path, cost, passphrase, entropy)
 }
 
-/// Takes the key out of another tool's keystore, and stores it under the same
-/// passphrase with parameters that are at least as strong as those of a new one.
-/// The other file stays as it is.
+/// Imports the key of another tool's keystore under the same passphrase. The parameters are at
+/// least as strong as those of a new keystore. The other file stays as it is.
 ///
 /// # Errors
-/// As [`Keystore::read`] and [`Keystore::unlock`] for the other file, and as
-/// [`create`]; then nothing is written.
+/// As [`Keystore::read`] and [`Keystore::unlock`] for the other file, and as [`create`]. On an
+/// error nothing is written.
 pub fn import(
     from: &Path,
     to: &Path,
@@ -152,10 +153,10 @@ pub fn import(
     }
     let foreign = Keystore::read(from)?;
     let key = foreign.unlock(passphrase)?;
-    keep(&key, to, foreign.encrypted.cost_at_least(STRONG), passphrase, entropy)
+    encrypt_and_store(&key, to, foreign.encrypted.cost_at_least(STRONG), passphrase, entropy)
 }
 
-fn keep(
+fn encrypt_and_store(
     key: &WalletKey,
     path: &Path,
     cost: Scrypt,
@@ -165,16 +166,16 @@ fn keep(
     let json = EncryptedKeystore::new(key, passphrase, cost, entropy)
         .and_then(|encrypted| encrypted.to_json())
         .map_err(|source| KeystoreError::Unfit { path: path.to_owned(), source })?;
-    store(path, &json)?;
+    write_new_file(path, &json)?;
     Ok(key.address())
 }
 
-/// Writes a draft to the disk and gives it its name, which fails when the name is taken.
-fn store(path: &Path, json: &[u8]) -> Result<(), KeystoreError> {
+/// Writes a draft to disk and renames it to its path. Fails if the path exists.
+fn write_new_file(path: &Path, json: &[u8]) -> Result<(), KeystoreError> {
     let mut draft = path.as_os_str().to_owned();
     draft.push(format!(".new-{}", std::process::id()));
     let draft = PathBuf::from(draft);
-    // silent-ok: there is one only if a process of the same number died here.
+    // silent-ok: it exists only if a process with the same id died here.
     fs::remove_file(&draft).ok();
     let write = || -> io::Result<()> {
         let mut options = OpenOptions::new();
@@ -183,7 +184,7 @@ fn store(path: &Path, json: &[u8]) -> Result<(), KeystoreError> {
         file.sync_all()
     };
     let stored = write().and_then(|()| place_new(&draft, path));
-    // silent-ok: a draft that stays behind is encrypted, and in nobody's way.
+    // silent-ok: a leftover draft is encrypted and disturbs nothing.
     fs::remove_file(&draft).ok();
     stored.map_err(|source| match source.kind() {
         io::ErrorKind::AlreadyExists => KeystoreError::Exists { path: path.to_owned() },
@@ -195,7 +196,7 @@ fn failed(verb: &'static str, path: &Path, source: io::Error) -> KeystoreError {
     KeystoreError::File { verb, path: path.to_owned(), source }
 }
 
-/// A keystore whose parameters are known to be bearable.
+/// A keystore whose derivation cost is within bounds.
 #[derive(Debug)]
 pub struct Keystore {
     path: PathBuf,
@@ -206,8 +207,8 @@ impl Keystore {
     /// Reads the file. Derives nothing yet.
     ///
     /// # Errors
-    /// When it is missing, unreadable, no keystore of version 3, or one that
-    /// asks for more memory or time than any honest one does.
+    /// Fails if the file is missing, unreadable, not a keystore of version 3, or asks for too
+    /// much memory or time.
     pub fn read(path: &Path) -> Result<Self, KeystoreError> {
         let file = File::open(path).map_err(|source| match source.kind() {
             io::ErrorKind::NotFound => KeystoreError::Missing { path: path.to_owned() },
@@ -225,17 +226,17 @@ impl Keystore {
         Ok(Self { path: path.to_owned(), encrypted: encrypted.map_err(unfit)? })
     }
 
-    /// The address that the file names, if it names one.
+    /// Returns the address in the file, if there is one.
     #[must_use]
     pub fn address(&self) -> Option<Address> {
         self.encrypted.address()
     }
 
-    /// Decrypts the key. Takes as long as the file's parameters ask for.
+    /// Decrypts the key. Takes as long as the file's parameters require.
     ///
     /// # Errors
-    /// When the passphrase is wrong, or what is inside is no key or not the one
-    /// of the file's address.
+    /// Fails if the passphrase is wrong, or if the content is not a key or not the key of the
+    /// file's address.
     pub fn unlock(&self, passphrase: &Secret) -> Result<WalletKey, KeystoreError> {
         let derived = self.derive(passphrase)?;
         let mut secret = LockedBytes::zeroed()?;
@@ -245,14 +246,14 @@ impl Keystore {
         Ok(key)
     }
 
-    /// Checks that the passphrase is the right one. Decrypts nothing.
+    /// Checks the passphrase. Decrypts nothing.
     pub(crate) fn check(&self, passphrase: &Secret) -> Result<(), KeystoreError> {
         self.derive(passphrase).map(drop)
     }
 
     fn derive(&self, passphrase: &Secret) -> Result<DerivedKey, KeystoreError> {
         let derived = self.encrypted.derive(passphrase).map_err(|it| self.unfit(it))?;
-        if self.encrypted.fits(&derived) {
+        if self.encrypted.is_opened_by(&derived) {
             Ok(derived)
         } else {
             Err(KeystoreError::WrongPassphrase { path: self.path.clone() })

@@ -1,4 +1,4 @@
-//! Keystores as published, as damaged, and as an enemy would write them.
+//! Tests with published, damaged and hostile keystores.
 
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -113,8 +113,8 @@ fn a_new_key_is_strong_private_and_never_replaced() {
 
     let error = create(&path, &passphrase(), &SystemEntropy).unwrap_err();
     assert!(matches!(error, KeystoreError::Exists { .. }));
-    // Also when the other appears while the key is derived.
-    let error = store(&path, b"{}").unwrap_err();
+    // Also if the other file appears while the key is derived.
+    let error = write_new_file(&path, b"{}").unwrap_err();
     assert!(matches!(error, KeystoreError::Exists { .. }));
     assert_eq!(fs::read(&path).unwrap(), bytes);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "a draft stayed behind");
@@ -228,7 +228,7 @@ fn one_changed_digit_is_found() {
     ));
 }
 
-/// Writes a file of another tool and takes its key.
+/// Writes another tool's file and imports its key.
 fn imported(foreign: &str, words: &Secret) -> (tempfile::TempDir, Result<Address, KeystoreError>) {
     let folder = folder();
     let from = folder.path().join("UTC--theirs");
@@ -242,7 +242,7 @@ fn imported(foreign: &str, words: &Secret) -> (tempfile::TempDir, Result<Address
 #[test]
 fn keystores_of_other_tools_are_taken_and_made_strong() {
     let mut weak = weak();
-    // ethers writes more than the definition knows, cast no address.
+    // ethers writes extra fields, and cast writes no address.
     weak["x-ethers"] = json!({ "client": "ethers/6.13.4", "gethFilename": "UTC--2026" });
     let ethers = weak.to_string();
     weak.as_object_mut().unwrap().remove("address");
@@ -284,9 +284,10 @@ fn what_cannot_be_taken_leaves_nothing_behind() {
         assert!(text.contains(expected), "{text}");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "something was written");
     }
-    // Nor is a key that is there replaced.
+    // An existing key is not replaced either.
     let folder = folder();
-    let (from, to) = (folder.path().join("theirs"), folder.path().join("keystore.json"));
+    let from = folder.path().join("theirs");
+    let to = folder.path().join("keystore.json");
     fs::write(&from, &whole).unwrap();
     fs::write(&to, "{}").unwrap();
     let error = import(&from, &to, &passphrase(), &SystemEntropy).unwrap_err();
@@ -298,12 +299,15 @@ fn what_cannot_be_taken_leaves_nothing_behind() {
 fn a_drawn_passphrase_is_not_stretched() {
     let folder = folder();
     let path = folder.path().join("keystore.json");
-    let address = create_under_drawn(&path, &passphrase(), &SystemEntropy).unwrap();
+    let address = create_with_random_passphrase(&path, &passphrase(), &SystemEntropy).unwrap();
     let form: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
     assert_eq!(form["crypto"]["kdfparams"]["n"], json!(4096));
     let keystore = Keystore::read(&path).unwrap();
     assert_eq!(keystore.unlock(&passphrase()).unwrap().address(), address);
-    assert!(create_under_drawn(&path, &passphrase(), &SystemEntropy).is_err(), "it is replaced");
+    assert!(
+        create_with_random_passphrase(&path, &passphrase(), &SystemEntropy).is_err(),
+        "it is replaced"
+    );
 }
 
 #[test]
@@ -336,13 +340,13 @@ proptest! {
         let encrypted = EncryptedKeystore::new(&golden(), &words, WEAK, &SystemEntropy).unwrap();
         let read = EncryptedKeystore::from_json(&encrypted.to_json().unwrap()).unwrap();
         let derived = read.derive(&words).unwrap();
-        prop_assert!(read.fits(&derived));
+        prop_assert!(read.is_opened_by(&derived));
         let mut secret = [0; 32];
         read.decrypt(&derived, &mut secret);
         let golden = golden();
         prop_assert_eq!(&secret, golden.secret());
         let same = other == words.reveal();
-        prop_assert_eq!(read.fits(&read.derive(&Secret::new(other)).unwrap()), same);
+        prop_assert_eq!(read.is_opened_by(&read.derive(&Secret::new(other)).unwrap()), same);
     }
 
     #[test]

@@ -1,8 +1,8 @@
-//! Pure: that this wallet is an agent's, as EIP-712 `AgentWalletSet`.
+//! Pure: the consent to be an agent's wallet, as EIP-712 `AgentWalletSet`.
 //!
-//! ERC-8004 (<https://eips.ethereum.org/EIPS/eip-8004>): the owner of an agent names
-//! its wallet to a registry, and the wallet agrees by this. The wallet is always
-//! ours, and the registry one of the listed contracts.
+//! In ERC-8004 (<https://eips.ethereum.org/EIPS/eip-8004>) the owner of an agent gives its
+//! wallet's address to a registry, and the wallet agrees with this signature. The wallet is
+//! always this signer's, and the registry is one of the listed contracts.
 
 use alloy_primitives::{Address, B256, U256, b256, keccak256};
 use automaton_core::time::{Span, Timestamp};
@@ -13,14 +13,14 @@ use serde::{Deserialize, Serialize};
 use super::Contract;
 use crate::error::{SignerRefusal, SignerRefusalCode};
 
-/// keccak256 of `AgentWalletSet(uint256 agentId,address newWallet,address owner,
-/// uint256 deadline)`.
+/// keccak256 of `AgentWalletSet(uint256 agentId,address newWallet,address owner, uint256
+/// deadline)`.
 const TYPEHASH: B256 = b256!("678b53cd718d595370ab070ebf48edfdcd834beac116bf23e625fc7f4d5b7d32");
 
-/// How far a deadline may be, which is as far as registries take it.
+/// The furthest deadline that registries accept.
 pub const AGENT_WALLET_MAX: Span = Span::from_secs(300);
 
-/// What the wallet agrees to.
+/// The consent of the wallet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgentWalletSet {
@@ -30,9 +30,9 @@ pub struct AgentWalletSet {
     pub registry: Address,
     /// The agent's number in it.
     pub agent_id: U256,
-    /// Who owns the agent there.
+    /// The agent's owner in the registry.
     pub owner: Address,
-    /// Until when it holds, in seconds since the epoch.
+    /// The expiry, in seconds since the epoch.
     pub deadline: u64,
 }
 
@@ -69,7 +69,7 @@ impl Consent {
 
     pub(super) fn digest(&self) -> B256 {
         let AgentWalletSet { chain_id, registry, agent_id, owner, deadline } = &self.asked;
-        // The same four fields as those of a token's domain.
+        // The same four fields as a token's domain.
         let domain = TokenDomain {
             name: "ERC8004IdentityRegistry".to_owned(),
             version: "1".to_owned(),

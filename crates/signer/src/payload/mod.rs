@@ -1,9 +1,8 @@
-//! Pure: everything that may be signed, and nothing else.
+//! Pure: the closed list of everything that may be signed.
 //!
-//! Each variant is made by a constructor that checks its fields, and computes
-//! its own digest. There must never be one that takes a digest, a message or
-//! typed data from outside. What another kind of signature needs is a new
-//! variant here, with rules of its own.
+//! Each variant is made by a constructor that checks its fields, and computes its own digest.
+//! There must never be one that takes a digest, a message or typed data from outside. Another
+//! kind of signature needs a new variant here, with its own rules.
 
 mod agent_wallet;
 mod registration;
@@ -33,7 +32,7 @@ pub(crate) use transfer::ValidatedTransfer;
 pub(crate) use transfer::usdc;
 pub use transfer::{BEGINS_BEFORE_S, DEADLINE_MAX_S, PaymentIntent, nonce};
 
-/// What the key signs.
+/// A payload that the key signs.
 #[derive(Debug)]
 pub(crate) enum Payload<'a> {
     /// EIP-3009 `TransferWithAuthorization`.
@@ -51,7 +50,7 @@ pub(crate) enum Payload<'a> {
 }
 
 impl Payload<'_> {
-    /// The 32 bytes that ECDSA signs.
+    /// Returns the 32 bytes that ECDSA signs.
     pub(crate) fn digest(&self) -> B256 {
         match self {
             Self::Transfer(transfer) => transfer.digest(),

@@ -1,8 +1,8 @@
 //! Pure: registration with the cloud, as EIP-712 `HashedRegistration`.
 //!
-//! The hash inside it is computed here from the fields, so that what it stands for
-//! is known. No field has a rule of its own: the hash binds each, and their length
-//! is bounded by that of a request.
+//! The hash in it is computed here from the fields, so the signer knows what it signs. No field
+//! has a rule of its own: the hash binds each of them, and the size of a request bounds their
+//! length.
 
 use alloy_primitives::{Address, B256};
 use automaton_core::wire::cloud;
@@ -10,26 +10,26 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{SignerRefusal, SignerRefusalCode};
 
-/// What an automaton says of itself when it registers.
+/// The fields of an automaton's registration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RegistrationFields {
-    /// Its id.
+    /// The automaton's id.
     pub automaton_id: String,
-    /// Its creator's address as it is known, with the case of its letters.
+    /// The creator's address as it is known, with the case of its letters.
     pub creator_address: String,
-    /// Its name.
+    /// The automaton's name.
     pub name: String,
-    /// A text about itself.
+    /// A description of the automaton.
     pub bio: String,
-    /// `keccak256` of the prompt it began with.
+    /// `keccak256` of the genesis prompt.
     pub genesis_prompt_hash: Option<B256>,
-    /// What makes this registration single.
+    /// A value that makes this registration unique.
     pub nonce: String,
 }
 
 impl RegistrationFields {
-    /// What a cloud is sent for this wallet, but for the signature.
+    /// Builds the request to the cloud for this wallet, without the signature.
     ///
     /// # Errors
     /// As [`cloud::RegistrationRequest::computed_hash`].

@@ -1,8 +1,8 @@
 //! Pure: sign-in, as EIP-4361 over EIP-191.
 //!
-//! <https://eips.ethereum.org/EIPS/eip-4361>. The text is built here from
-//! checked fields. Whom to sign in to is a list given at the start: domain, URI
-//! and chain together, so that a server cannot pass on a nonce of another.
+//! The text is built here from checked fields (<https://eips.ethereum.org/EIPS/eip-4361>). The
+//! audiences are a list given at the start: domain, URI and chain together, so that a server
+//! cannot pass on another server's nonce.
 
 use alloy_primitives::{Address, B256, eip191_hash_message};
 use automaton_core::time::{Span, Timestamp};
@@ -11,13 +11,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{SignerRefusal, SignerRefusalCode};
 
-/// How far a sign-in may be from now, and how long it may hold.
+/// The furthest that a sign-in may be from now, and its longest validity.
 pub const SIGN_IN_MAX: Span = Span::from_secs(300);
 
-/// Alphanumerics of a nonce: at least what EIP-4361 asks for.
+/// The length of a nonce in alphanumerics. EIP-4361 asks for at least eight.
 const NONCE_CHARS: std::ops::RangeInclusive<usize> = 8..=64;
 
-/// Whom the automaton may sign in to.
+/// A server that the automaton may sign in to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Audience {
@@ -33,18 +33,18 @@ pub struct Audience {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SignInFields {
-    /// Whom to sign in to.
+    /// The server.
     pub audience: Audience,
     /// The server's nonce, 8 to 64 alphanumerics.
     pub nonce: String,
-    /// When it is signed: now, give or take [`SIGN_IN_MAX`].
+    /// The time of signing: now, give or take [`SIGN_IN_MAX`].
     pub issued_at: Timestamp,
-    /// Until when it holds, at most [`SIGN_IN_MAX`] later; `None` for servers
-    /// that know no such field.
+    /// The expiry, at most [`SIGN_IN_MAX`] after `issued_at`. `None` for servers that do not know
+    /// this field.
     pub expires_at: Option<Timestamp>,
 }
 
-/// A sign-in to somebody on the list.
+/// A sign-in to a listed audience.
 #[derive(Debug)]
 pub(crate) struct SignInMessage(sign_in::SignIn);
 
@@ -93,7 +93,7 @@ impl SignInMessage {
         }))
     }
 
-    /// The text that is signed and sent.
+    /// Returns the text that is signed and sent.
     pub(crate) fn text(&self) -> String {
         self.0.to_string()
     }

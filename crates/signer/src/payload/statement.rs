@@ -1,8 +1,7 @@
-//! Pure: texts that are signed as EIP-191 says: what is sent and read over a relay,
-//! and the head of a record.
+//! Pure: texts signed as EIP-191: messages and reads of a relay, and the head of an audit log.
 //!
-//! <https://eips.ethereum.org/EIPS/eip-191>. Each is built here from its fields, and
-//! begins with words that no other kind of text begins with.
+//! Each text is built here from its fields (<https://eips.ethereum.org/EIPS/eip-191>). It begins
+//! with words that no other kind of text begins with.
 
 use alloy_primitives::{Address, B256, eip191_hash_message, keccak256};
 use automaton_core::time::{Span, Timestamp};
@@ -13,39 +12,39 @@ use crate::error::{SignerRefusal, SignerRefusalCode};
 /// The longest message over a relay, in bytes of UTF-8.
 pub const CONTENT_BYTES_MAX: usize = 64_000;
 
-/// How long ago a message or a head may be from.
+/// The oldest timestamp of a message or a head.
 pub const STATEMENT_AGE_MAX: Span = Span::from_secs(300);
 
-/// How far a statement may be ahead, and a reading of the relay from now: relays
-/// take no more.
+/// The furthest that a timestamp may be in the future, and that a relay read may be from now.
+/// Relays accept no more.
 pub const STATEMENT_STRAY_MAX: Span = Span::from_secs(60);
 
-/// A message to somebody over a relay.
+/// A message to a recipient over a relay.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RelaySend {
-    /// Whom it is to.
+    /// The recipient.
     pub to: Address,
-    /// What it says, at most [`CONTENT_BYTES_MAX`].
+    /// The message text, at most [`CONTENT_BYTES_MAX`].
     pub content: String,
-    /// When it is sent: now.
+    /// The time of sending: now.
     pub signed_at: Timestamp,
 }
 
-/// The head of the automaton's record, for somebody who keeps it elsewhere.
+/// The head of the automaton's audit log, to be stored elsewhere.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AuditHead {
-    /// How many entries the record has.
+    /// The number of entries in the log.
     pub entries: u64,
-    /// The hash of the last one.
+    /// The hash of the last entry.
     pub head: B256,
-    /// When that was: now.
+    /// The time of this statement: now.
     pub at: Timestamp,
 }
 
 impl AuditHead {
-    /// The text that a wallet signs for it.
+    /// Returns the text that a wallet signs for it.
     #[must_use]
     pub fn text(&self, wallet: Address) -> String {
         let Self { entries, head, at } = self;
@@ -59,28 +58,29 @@ impl AuditHead {
 pub(crate) struct Statement(String);
 
 impl Statement {
-    /// A message over a relay: `Conway:send:{to}:{hash of content}:{signed_at}`.
+    /// Builds a message over a relay: `Conway:send:{to}:{hash of content}:{signed_at}`.
     pub(crate) fn send(asked: &RelaySend, now: Timestamp) -> Result<Self, SignerRefusal> {
         let RelaySend { to, content, signed_at } = asked;
         if content.len() > CONTENT_BYTES_MAX {
-            let (bytes, rule) = (content.len(), format!("at most {CONTENT_BYTES_MAX}"));
+            let bytes = content.len();
+            let rule = format!("at most {CONTENT_BYTES_MAX}");
             return Err(SignerRefusal::new(
                 SignerRefusalCode::Field,
                 format!("content: {bytes} bytes are not {rule}"),
             ));
         }
-        is_now("signed_at", *signed_at, now, STATEMENT_AGE_MAX)?;
+        check_timestamp("signed_at", *signed_at, now, STATEMENT_AGE_MAX)?;
         Ok(Self(format!("Conway:send:{to:#x}:{}:{signed_at}", content_hash(content))))
     }
 
-    /// The reading of one's own messages, or of their number, which relays know by
-    /// one text: `Conway:poll:{address}:{at}`.
+    /// Builds a request to read this wallet's messages or their number. Relays use one text for
+    /// both: `Conway:poll:{address}:{at}`.
     pub(crate) fn read(
         wallet: Address,
         at: Timestamp,
         now: Timestamp,
     ) -> Result<Self, SignerRefusal> {
-        is_now("at", at, now, STATEMENT_STRAY_MAX)?;
+        check_timestamp("at", at, now, STATEMENT_STRAY_MAX)?;
         Ok(Self(format!("Conway:poll:{wallet:#x}:{at}")))
     }
 
@@ -89,7 +89,7 @@ impl Statement {
         asked: &AuditHead,
         now: Timestamp,
     ) -> Result<Self, SignerRefusal> {
-        is_now("at", asked.at, now, STATEMENT_AGE_MAX)?;
+        check_timestamp("at", asked.at, now, STATEMENT_AGE_MAX)?;
         Ok(Self(asked.text(wallet)))
     }
 
@@ -98,7 +98,12 @@ impl Statement {
     }
 }
 
-fn is_now(field: &str, at: Timestamp, now: Timestamp, age_max: Span) -> Result<(), SignerRefusal> {
+fn check_timestamp(
+    field: &str,
+    at: Timestamp,
+    now: Timestamp,
+    age_max: Span,
+) -> Result<(), SignerRefusal> {
     if at >= now.before(age_max) && at <= now.after(STATEMENT_STRAY_MAX) {
         return Ok(());
     }
@@ -106,13 +111,13 @@ fn is_now(field: &str, at: Timestamp, now: Timestamp, age_max: Span) -> Result<(
     Err(SignerRefusal::new(SignerRefusalCode::Field, format!("{field}: {at} is not {rule}")))
 }
 
-/// Keccak-256 of a content as relays compute it: what looks like hexadecimal with
-/// `0x` is taken for the bytes that it names, a lone first digit for one of them.
+/// Returns the Keccak-256 of a content as relays compute it. A content that is hexadecimal with
+/// `0x` is hashed as the bytes that it encodes. An odd first digit is one byte.
 fn content_hash(content: &str) -> B256 {
     let digits = content.strip_prefix("0x");
     let named = digits.and_then(|digits| {
         let even = if digits.len() % 2 == 0 { digits.to_owned() } else { format!("0{digits}") };
-        // silent-ok: what is no hexadecimal is text.
+        // silent-ok: a content that is not hexadecimal is text.
         hex::decode(even).ok()
     });
     named.map_or_else(|| keccak256(content), keccak256)

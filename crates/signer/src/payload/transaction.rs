@@ -1,10 +1,10 @@
-//! Pure: own transactions, to listed functions of listed contracts.
+//! Pure: the automaton's own transactions, to listed functions of listed contracts.
 //!
-//! EIP-1559 (<https://eips.ethereum.org/EIPS/eip-1559>), or the older form with
-//! replay protection (<https://eips.ethereum.org/EIPS/eip-155>) for chains that know
-//! no other. They move no ether: all that a transaction can cost is its gas, which
-//! is capped. The account's nonce comes from the ledger; its caller only says from which
-//! number on. So an intent has one place on the chain, however often it is signed.
+//! The form is EIP-1559 (<https://eips.ethereum.org/EIPS/eip-1559>), or the legacy form with
+//! replay protection (<https://eips.ethereum.org/EIPS/eip-155>) for chains that know no other.
+//! Transactions move no ether: they cost only gas, which is capped. The nonce comes from the
+//! ledger. The caller gives only its lower bound, so an intent has one place on the chain,
+//! however often it is signed.
 
 use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
 use alloy_rlp::{Encodable, Header, PayloadView};
@@ -14,25 +14,25 @@ use serde::{Deserialize, Serialize};
 use crate::error::{SignerRefusal, SignerRefusalCode};
 use crate::key::Signature;
 
-/// What a transaction of EIP-1559 begins with.
+/// The first byte of an EIP-1559 transaction.
 const DYNAMIC_FEE: u8 = 2;
 
-/// Bytes that name a function: the beginning of the hash of its signature.
+/// The bytes that select a function: the start of the hash of its signature.
 pub type Selector = [u8; 4];
 
-/// A contract that may be called, and which functions of it.
+/// A contract that may be called, and its permitted functions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Contract {
     /// EIP-155 id of its chain.
     pub chain_id: u64,
-    /// Where it is.
+    /// The contract's address.
     pub address: Address,
-    /// The functions.
+    /// The permitted functions.
     pub selectors: Vec<Selector>,
 }
 
-/// What own transactions may cost. By default nothing, so that none is signed.
+/// The limits on gas for own transactions. The default is zero, so that none is signed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GasRules {
@@ -40,13 +40,12 @@ pub struct GasRules {
     pub limit_max: u64,
     /// The most for a unit of gas, in wei.
     pub fee_max: u64,
-    /// The most for the gas of all transactions within any 24 hours, in wei, each
-    /// counted at the worst that it can cost. What a rollup charges for data on
-    /// another chain comes on top.
+    /// The most for the gas of all transactions within any 24 hours, in wei. Each counts at its
+    /// highest possible cost. The fee of a rollup for data on another chain is not included.
     pub per_day: u64,
 }
 
-/// A call that somebody wants signed.
+/// A call to be signed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TransactionCall {
@@ -56,51 +55,51 @@ pub struct TransactionCall {
     pub to: Address,
     /// The function and its arguments.
     pub data: Bytes,
-    /// The most gas that it may take.
+    /// The gas limit.
     pub gas: u64,
     /// The most for a unit of gas, in wei.
     pub max_fee: u64,
-    /// Of that, the most for whoever makes the block; `None` asks for a transaction
-    /// of the older form, where `max_fee` is the price.
+    /// The part of `max_fee` for the block's producer. `None` asks for a legacy transaction,
+    /// where `max_fee` is the price.
     pub priority_fee: Option<u64>,
-    /// The lowest number that a new intent may get: how many transactions of the account are in
-    /// blocks that stay. It gets the first one from there on that was not signed.
+    /// The lowest nonce that a new intent may get: the number of the account's transactions in
+    /// final blocks. The intent gets the first unsigned nonce from there.
     pub nonce_hint: u64,
 }
 
-/// A call, and the intent that it belongs to: one nonce each.
+/// A call and the intent that it belongs to. Each intent has one nonce.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TransactionIntent {
     /// The intent.
     pub intent: TransactionId,
-    /// What to sign for it.
+    /// The call to sign.
     pub call: TransactionCall,
 }
 
-/// A signed transaction, as a node takes it.
+/// A signed transaction, ready for a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SignedTransaction {
-    /// Its hash, by which the chain knows it.
+    /// The transaction hash.
     pub hash: B256,
-    /// Its bytes.
+    /// The encoded transaction.
     pub raw: Bytes,
     /// The account's nonce in it.
     pub nonce: u64,
-    /// The most for a unit of gas, in wei: that of the last one signed for the
-    /// intent, where it was not to be raised.
+    /// The most for a unit of gas, in wei. If the call did not raise it, this is the price of the
+    /// last transaction signed for the intent.
     pub max_fee: u64,
     /// See [`TransactionCall::priority_fee`].
     pub priority_fee: Option<u64>,
 }
 
 impl SignedTransaction {
-    /// Whether it is a call of the same contract on the same chain with the same
-    /// data, moves no ether, and has the hash that it claims. For whoever asked,
-    /// since what is signed was built elsewhere.
+    /// Returns true if the transaction calls the same contract on the same chain with the same
+    /// data, moves no ether, and has the claimed hash. A client uses this to check the signer's
+    /// reply.
     #[must_use]
-    pub fn is_for(&self, call: &TransactionCall) -> bool {
+    pub fn matches_call(&self, call: &TransactionCall) -> bool {
         let (mut list, places) = match self.raw.split_first() {
             Some((&DYNAMIC_FEE, list)) => (list, [1, 5, 6, 7]),
             _ => (&self.raw[..], [0, 3, 4, 5]),
@@ -121,11 +120,11 @@ impl SignedTransaction {
     }
 }
 
-/// A call that keeps every rule but the ceiling of a day.
+/// A call that keeps every rule except the daily gas ceiling.
 #[derive(Debug)]
 pub(crate) struct PermittedTransaction<'a> {
     call: &'a TransactionCall,
-    /// The most that it can cost, in wei.
+    /// The highest possible cost, in wei.
     pub(crate) fee: u64,
 }
 
@@ -149,13 +148,15 @@ impl<'a> PermittedTransaction<'a> {
             let reason = format!("data: 0x{start} begins no function of {to} that may be called");
             return refused(SignerRefusalCode::Contract, reason);
         }
-        let (max_fee, priority) = (call.max_fee, call.priority_fee.unwrap_or_default());
+        let max_fee = call.max_fee;
+        let priority = call.priority_fee.unwrap_or_default();
         if call.gas == 0 || call.gas > gas.limit_max {
             let reason = format!("gas: {} is not between 1 and {}", call.gas, gas.limit_max);
             return refused(SignerRefusalCode::Gas, reason);
         }
         if max_fee > gas.fee_max || priority > max_fee {
-            let (most, rule) = (gas.fee_max, "and a priority fee within it");
+            let most = gas.fee_max;
+            let rule = "and a priority fee within it";
             let asked = format!("max_fee: {max_fee} wei with {priority} for priority");
             return refused(
                 SignerRefusalCode::Gas,
@@ -171,8 +172,8 @@ impl<'a> PermittedTransaction<'a> {
         }
     }
 
-    /// The transaction at a place of the account.
-    pub(crate) const fn at(&self, nonce: u64) -> UnsignedTransaction<'a> {
+    /// Returns the transaction with this nonce.
+    pub(crate) const fn with_nonce(&self, nonce: u64) -> UnsignedTransaction<'a> {
         UnsignedTransaction { call: self.call, nonce }
     }
 }
@@ -192,10 +193,10 @@ impl UnsignedTransaction<'_> {
         })
     }
 
-    /// The transaction with its signature.
-    pub(crate) fn sealed(&self, signature: &Signature) -> SignedTransaction {
+    /// Returns the encoded transaction with its signature.
+    pub(crate) fn with_signature(&self, signature: &Signature) -> SignedTransaction {
         let word = |place: usize| U256::from_be_slice(&signature[place..place + 32]);
-        // 27 or 28, by how signatures are made here.
+        // Signatures are made here with `v` 27 or 28.
         let r = word(0);
         let s = word(32);
         let parity = u8::from(signature[64] == 28);
@@ -207,14 +208,16 @@ impl UnsignedTransaction<'_> {
             }
         };
         let TransactionCall { max_fee, priority_fee, .. } = *self.call;
-        let (hash, nonce) = (keccak256(&raw), self.nonce);
+        let hash = keccak256(&raw);
+        let nonce = self.nonce;
         SignedTransaction { hash, raw: raw.into(), nonce, max_fee, priority_fee }
     }
 
     fn dynamic(&self, priority: u64, rest: &[&dyn Encodable]) -> Vec<u8> {
         let TransactionCall { chain_id, to, data, gas, max_fee, .. } = self.call;
         let mut fields: Vec<&dyn Encodable> = vec![chain_id, &self.nonce, &priority, max_fee, gas];
-        let (nothing, no_access_list) = (0_u8, Vec::<Address>::new());
+        let nothing = 0_u8;
+        let no_access_list = Vec::<Address>::new();
         fields.extend::<[&dyn Encodable; 4]>([to, &nothing, data, &no_access_list]);
         fields.extend(rest);
         let mut bytes = vec![DYNAMIC_FEE];
@@ -266,7 +269,7 @@ mod tests {
     fn sign(call: &TransactionCall, nonce: u64) -> SignedTransaction {
         let transaction = UnsignedTransaction { call, nonce };
         let signature = golden().sign(&Payload::Transaction(&transaction)).unwrap();
-        transaction.sealed(&signature)
+        transaction.with_signature(&signature)
     }
 
     #[test]
@@ -309,14 +312,14 @@ mod tests {
     }
 
     proptest! {
-        /// Ours against the encoding of another library.
+        /// Compares the encoding with that of another library.
         #[test]
         fn the_bytes_are_those_of_a_transaction(
             (chain_id, nonce, gas, max_fee) in any::<(u64, u64, u64, u64)>(),
             priority_fee in any::<Option<u64>>(),
             data in prop::collection::vec(any::<u8>(), 0..300),
         ) {
-            // Beyond that, `v` of the older form does not fit into what they read.
+            // Above this, the legacy `v` does not fit into the library's type.
             let chain_id = chain_id >> 2;
             let data = Bytes::from(data);
             let to = TxKind::Call(TOKEN);
@@ -324,12 +327,12 @@ mod tests {
             let input = data.clone();
             let call = TransactionCall { chain_id, data, gas, max_fee, priority_fee, ..call() };
             let signed = sign(&call, nonce);
-            prop_assert!(signed.is_for(&call));
+            prop_assert!(signed.matches_call(&call));
             let elsewhere = TransactionCall { to: Address::ZERO, ..call.clone() };
             let other = TransactionCall { data: vec![1; 301].into(), ..call.clone() };
-            prop_assert!(!signed.is_for(&elsewhere) && !signed.is_for(&other));
+            prop_assert!(!signed.matches_call(&elsewhere) && !signed.matches_call(&other));
             let misnamed = SignedTransaction { hash: B256::ZERO, ..signed.clone() };
-            prop_assert!(!misnamed.is_for(&call));
+            prop_assert!(!misnamed.matches_call(&call));
             let fee = u128::from(max_fee);
             if let Some(priority) = priority_fee {
                 let theirs = TxEip1559 {

@@ -1,7 +1,7 @@
 //! Pure: payments, as EIP-3009 `TransferWithAuthorization`.
 //!
-//! <https://eips.ethereum.org/EIPS/eip-3009>. The nonce comes from the intent,
-//! so that an intent can move money once, whatever is signed again.
+//! The nonce is derived from the intent (<https://eips.ethereum.org/EIPS/eip-3009>). So an intent
+//! can move money only once, whatever is signed again.
 
 use alloy_primitives::{Address, B256, U256, keccak256};
 use automaton_core::id::PaymentId;
@@ -12,44 +12,43 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{SignerRefusal, SignerRefusalCode};
 
-/// The furthest that an authorization may reach into the future, in seconds.
+/// The latest expiry of an authorization, in seconds from now.
 pub const DEADLINE_MAX_S: u32 = 600;
 
-/// How long before now an authorization begins to hold, in seconds, so that a
-/// chain whose clock is behind takes it. What other x402 clients use.
+/// The start of an authorization, in seconds before now, so that a chain whose clock is behind
+/// accepts it. Other x402 clients use the same value.
 pub const BEGINS_BEFORE_S: u64 = 600;
 
-/// What the nonce of an intent begins with, so that no other hash is one.
+/// The prefix of the hashed nonce, so that no other hash equals one.
 const NONCE_TAG: &[u8] = b"automaton eip-3009 nonce v1";
 
-/// A payment that somebody wants signed.
+/// A payment to be signed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PaymentIntent {
-    /// The intent that this payment belongs to: one payment each.
+    /// The intent. Each intent has one payment.
     pub intent: PaymentId,
     /// EIP-155 id of the chain.
     pub chain_id: u64,
     /// The token's contract.
     pub asset: Address,
-    /// Who is paid.
+    /// The payee.
     pub payee: Address,
-    /// How much, more than nothing.
+    /// The amount, greater than zero.
     pub amount: MicroUsdc,
-    /// For how many seconds from now on the payment may be cashed, 1 to
-    /// [`DEADLINE_MAX_S`].
+    /// The validity in seconds from now, 1 to [`DEADLINE_MAX_S`].
     pub deadline_s: u32,
 }
 
-/// The nonce of an intent: `keccak256(tag ‖ wallet ‖ chain id ‖ intent id)`,
-/// each of fixed length, so that no two intents share one.
+/// Returns the nonce of an intent: `keccak256(tag ‖ wallet ‖ chain id ‖ intent id)`. Each part
+/// has a fixed length, so no two intents share a nonce.
 #[must_use]
 pub fn nonce(wallet: Address, chain_id: u64, intent: PaymentId) -> B256 {
     let intent = intent.to_string();
     keccak256([NONCE_TAG, wallet.as_slice(), &chain_id.to_be_bytes(), intent.as_bytes()].concat())
 }
 
-/// A payment in a known token that keeps every rule but the ceilings.
+/// A payment in a listed token that keeps every rule except the ceilings.
 #[derive(Debug)]
 pub(crate) struct ValidatedTransfer {
     asset: TokenDomain,
@@ -66,7 +65,8 @@ impl ValidatedTransfer {
         let wanted = (ChainId(intent.chain_id), intent.asset);
         let mut known = assets.iter();
         let asset = known.find(|it| (it.chain, it.contract) == wanted).ok_or_else(|| {
-            let (address, chain) = (intent.asset, intent.chain_id);
+            let address = intent.asset;
+            let chain = intent.chain_id;
             let reason = format!("asset: {address} on chain {chain} is not among the known ones");
             SignerRefusal::new(SignerRefusalCode::Asset, reason)
         })?;
@@ -104,7 +104,7 @@ impl ValidatedTransfer {
         &self.authorization
     }
 
-    /// The same with another nonce: a defect, for rehearsals that have to find it.
+    /// Replaces the nonce: a planted defect that a rehearsal has to find.
     #[cfg(any(test, feature = "rehearsal"))]
     pub(crate) fn with_nonce(mut self, nonce: B256) -> Self {
         self.authorization.nonce = nonce;
@@ -215,8 +215,8 @@ mod tests {
 
     #[test]
     fn the_nonce_never_changes() {
-        // Computed by another program. Another value would let an intent that was signed
-        // before an update be paid twice.
+        // Computed by another program. Another value would let an intent that was signed before
+        // an update be paid twice.
         let nonce = nonce(golden().address(), 8453, intent().intent);
         assert_eq!(
             nonce.to_string(),

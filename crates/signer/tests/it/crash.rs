@@ -1,5 +1,5 @@
-//! The signer dies at each moment of a payment: it counts once, and what was
-//! signed is signed again with the same bytes.
+//! The signer dies at each moment of a payment. The payment counts once, and a retry gets the
+//! same bytes.
 
 use automaton_core::faults::FaultPoint;
 use automaton_core::money::MicroUsdc;

@@ -17,13 +17,13 @@ use automaton_sandbox::SystemBootClock;
 use automaton_signer::{
     CreatorAction, CreatorConnection, CreatorProof, SignerConnection, SignerConnectionError,
     SignerDeps, SignerError, SignerRefusalCode, SignerStatus, SigningLimitsChange, SpendingTotals,
-    ask_at_rest, message,
+    act_on_stopped_signer, message,
 };
 use k256::ecdsa::SigningKey;
 
 use crate::support::{PASSPHRASE, World, intent, passphrase};
 
-/// The creator: the second account of the golden vectors, whose key everybody knows.
+/// The creator: the second account of the golden vectors, whose key is public.
 const CREATOR: Address = address!("70997970C51812dc3A010C7d01b50e0d17dc79C8");
 const CREATORS_KEY: &str = "59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d";
 
@@ -35,7 +35,7 @@ fn right() -> Option<CreatorProof> {
     Some(CreatorProof::Passphrase(passphrase()))
 }
 
-/// What the creator's wallet makes of a text.
+/// Returns the creator's signature of a text.
 fn signed(text: &str) -> Option<CreatorProof> {
     let key = SigningKey::from_slice(&hex::decode(CREATORS_KEY).unwrap()).unwrap();
     let digest = eip191_hash_message(text);
@@ -51,7 +51,7 @@ fn code<T: std::fmt::Debug>(answer: Result<T, SignerConnectionError>) -> SignerR
     }
 }
 
-/// A day's ceiling in dollars.
+/// Returns a daily ceiling in dollars.
 fn per_day(usdc: u64) -> SigningLimitsChange {
     let day = Some(MicroUsdc::new(usdc * 1_000_000));
     SigningLimitsChange { per_day: day, ..SigningLimitsChange::default() }
@@ -67,7 +67,7 @@ pub(crate) fn at_rest(
         boot: Arc::new(SystemBootClock),
         faults: Arc::new(NoFaults),
     };
-    ask_at_rest(&world.home(), ask, proof, parts)
+    act_on_stopped_signer(&world.home(), ask, proof, parts)
 }
 
 #[test]
@@ -114,11 +114,12 @@ fn peers_that_say_nothing_or_little_keep_no_creator_out() {
     let (_process, _client) = world.start();
     let socket = world.home().creator_socket();
     let stop = Arc::new(AtomicBool::new(false));
-    // More than there are places: some are silent, some send a byte now and then.
+    // More than there are seats: some are silent, some send a byte now and then.
     let idle: Vec<_> = (0..6).map(|_| UnixStream::connect(&socket).unwrap()).collect();
     let slow: Vec<_> = (0..6)
         .map(|_| {
-            let (mut stream, stop) = (UnixStream::connect(&socket).unwrap(), Arc::clone(&stop));
+            let mut stream = UnixStream::connect(&socket).unwrap();
+            let stop = Arc::clone(&stop);
             std::thread::spawn(move || {
                 while !stop.load(Ordering::SeqCst) && stream.write_all(b" ").is_ok() {
                     std::thread::sleep(Duration::from_millis(50));
@@ -189,7 +190,7 @@ fn a_message_of_the_creator_raises_once() {
     assert_eq!(code(creator.ask(&raise(100), garbage)), SignerRefusalCode::Authority);
     let raised = creator.ask(&raise(100), signed(&text)).unwrap();
     assert_eq!((raised.limits.per_day.to_string().as_str(), raised.serial), ("100.00 USDC", 2));
-    // Lowered by whomever, it is not raised again by the same message.
+    // After anybody has lowered it, the same message does not raise it again.
     creator.ask(&raise(1), None).unwrap();
     assert_eq!(code(creator.ask(&raise(100), signed(&text))), SignerRefusalCode::Authority);
 }
@@ -246,7 +247,7 @@ fn the_ceilings_of_a_signer_at_rest_are_set_in_its_ledger() {
     let lowered = at_rest(&world, &CreatorAction::Set(per_day(1)), None).unwrap();
     assert_eq!(lowered.limits.per_day, MicroUsdc::new(1_000_000));
     at_rest(&world, &CreatorAction::Creator(CREATOR), right().as_ref()).unwrap();
-    // The file of this key names no address.
+    // This keystore contains no address.
     assert_eq!(lowered.wallet, None);
     let text = message(Address::ZERO, 2, &per_day(200));
     let unknown = at_rest(&world, &raise, signed(&text).as_ref()).unwrap_err();
@@ -298,6 +299,6 @@ fn a_signer_with_other_rules_is_locked_until_they_are_accepted() {
     let (process, client) = second();
     assert_eq!(client.unwrap().limits().unwrap().permits.len(), 3);
     drop(process);
-    // With fewer than were accepted it serves, too.
+    // A start with fewer permits than accepted serves as well.
     world.start();
 }

@@ -1,5 +1,5 @@
-//! Four events that broke the caps of other wallets, against the real process:
-//! whatever happens, $150 are signed and not a unit more.
+//! Four events that broke the caps of other wallets, against the real process. Whatever happens,
+//! exactly $150 are signed.
 
 use std::io::{Read as _, pipe};
 use std::os::unix::net::UnixStream;
@@ -18,7 +18,7 @@ use crate::support::{PASSPHRASE, Process, World, intent, passphrase, program};
 const DOLLAR: u64 = 1_000_000;
 const ALL: u64 = 150 * DOLLAR;
 
-/// A home whose ceilings are all at $150.
+/// Creates a home whose ceilings are all at $150.
 fn world() -> World {
     let world = World::new();
     let all = Some(MicroUsdc::new(ALL));
@@ -35,7 +35,7 @@ fn world() -> World {
     world
 }
 
-/// What was signed together, as the next signer knows it.
+/// Returns the total signed, as the next signer reads it from the ledger.
 fn signed(world: &World, mut process: Process) -> u64 {
     process.kill();
     let (_process, mut client) = world.start();
@@ -63,7 +63,7 @@ fn a_restart_frees_nothing() {
     assert_eq!(signed(&world, process), ALL);
 }
 
-/// Ten processes, each with a socket of its own, ask for all at once.
+/// Ten processes, each with its own socket, ask at once.
 fn ten_at_once(words: &[&str]) {
     let world = world();
     let (process, sockets) = world.start_for(10, words, PASSPHRASE);
@@ -126,7 +126,8 @@ fn a_full_disk_costs_no_signature_and_no_restart() {
         .args([program().as_path(), folder.path()])
         .output()
         .unwrap();
-    let (said, error) = (String::from_utf8_lossy(&output.stdout), &output.stderr);
+    let said = String::from_utf8_lossy(&output.stdout);
+    let error = &output.stderr;
     assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(error));
     let words: Vec<&str> = said.split([' ', ',']).collect();
     let [refused_after, signed, then] = [2, 4, 7].map(|place| words[place].trim_end_matches(':'));
@@ -145,7 +146,7 @@ fn an_agent_that_breaks_the_protocol_ends_alone() {
     // silent-ok: the signer may hang up before all of it is sent.
     std::io::Write::write_all(&mut broken, &vec![b'x'; 600 * 1024]).ok();
     let mut said = Vec::new();
-    // silent-ok: what is left unread at the other end may cut the answer off.
+    // silent-ok: unread bytes at the other end may cut the reply off.
     broken.read_to_end(&mut said).ok();
     client.sign_payment(&intent(1, 1)).unwrap();
     drop(client);

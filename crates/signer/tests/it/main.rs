@@ -1,5 +1,5 @@
-//! The signer as a process: what it signs, what survives its death, and what
-//! other processes can see of it.
+//! Tests of the signer as a process: its signatures, its crashes, and its isolation from other
+//! processes.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! Everything again as a user without any privilege, who may lock 8 pages.
+//! Runs all tests again as a user without privileges, who may lock 8 pages.
 
 use automaton_testkit::unprivileged::run_again;
 

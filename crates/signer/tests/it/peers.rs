@@ -1,6 +1,6 @@
-//! Keystores of another program, and ours in its hands: `cast wallet` of Foundry
-//! (npm `@foundry-rs/cast-linux-amd64`). `AUTOMATON_TEST_PEERS` names the folder
-//! that holds `node_modules`.
+//! Keystores of another program, and ours opened by it: `cast wallet` of Foundry (npm
+//! `@foundry-rs/cast-linux-amd64`). `AUTOMATON_TEST_PEERS` names the folder that contains
+//! `node_modules`.
 
 use std::fs;
 use std::path::{Path, PathBuf};

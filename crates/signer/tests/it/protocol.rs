@@ -1,4 +1,4 @@
-//! What an agent that is broken, or hostile, gets from the signer.
+//! Replies to an agent that is broken or hostile.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixStream;
@@ -33,7 +33,7 @@ fn what_is_no_request_is_refused_and_the_next_is_answered() {
         "null".to_owned(),
         r#"{"sign_hash":"0x1111"}"#.to_owned(),
         r#"{"export":{}}"#.to_owned(),
-        // What only the creator's socket takes.
+        // Requests that only the creator's socket accepts.
         r#"{"proof":{"passphrase":"correct horse"},"ask":{"show":{}}}"#.to_owned(),
         r#"{"limits":{"per_day":1}}"#.to_owned(),
         format!(r#"{{"pay":{}}}"#, pay.replace("5000000", "5000000.0")),
@@ -57,7 +57,7 @@ fn what_is_no_request_is_refused_and_the_next_is_answered() {
     assert!(replies.next().unwrap().contains("malformed"));
     writeln!(stream, r#"{{"pay":{pay}}}"#).unwrap();
     assert!(replies.next().unwrap().starts_with(r#"{"paid":"#));
-    // Half a line, and the end.
+    // Half a line, then the end.
     write!(stream, r#"{{"pay":"#).unwrap();
     drop(replies);
     drop(stream);
@@ -140,7 +140,7 @@ fn signs_in_and_registers() {
     assert_eq!(counted, 0, "only payments count");
 }
 
-/// Whether the wallet signed these 32 bytes.
+/// Returns true if the wallet signed these 32 bytes.
 fn is_by(client: &SignerConnection, signature: &automaton_signer::Signature, digest: B256) -> bool {
     let signature = alloy_primitives::Signature::from_raw(&signature[..]).unwrap();
     signature.recover_address_from_prehash(&digest).unwrap() == client.address()
@@ -150,8 +150,9 @@ fn is_by(client: &SignerConnection, signature: &automaton_signer::Signature, dig
 fn signs_for_a_relay_a_registry_and_the_record() {
     let world = World::new();
     let (_process, mut client) = world.start();
-    let (wallet, now) = (client.address(), SystemClock.now());
-    // Every byte escaped, it is the longest line.
+    let wallet = client.address();
+    let now = SystemClock.now();
+    // With every byte escaped, this is the longest line.
     let content = "\u{1}".repeat(CONTENT_BYTES_MAX);
     let hash = keccak256(&content);
     let to = Address::repeat_byte(0xab);

@@ -1,4 +1,4 @@
-//! What code in the sandbox of an agent gets of the agent's signer: nothing.
+//! Code in an agent's sandbox cannot reach the agent's signer.
 
 use std::io::{Read as _, pipe};
 

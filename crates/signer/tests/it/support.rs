@@ -1,4 +1,4 @@
-//! A signer in a home of its own.
+//! A signer with a temporary home.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -14,12 +14,12 @@ use automaton_sandbox::process::{Child, ProcessCommand, Stdio, spawn};
 use automaton_signer::payload::{PaymentIntent, TransactionCall};
 use automaton_signer::{SignerConnection, SignerConnectionError, SignerHome};
 
-/// Names a folder with a copy of the test process that every user can execute.
+/// The variable that names a folder with a copy of the test process that every user can execute.
 pub(crate) const PROGRAMS: &str = "SIGNER_TEST_PROGRAMS";
 
 pub(crate) const PASSPHRASE: &str = "correct horse";
 
-/// How long a process may take to end.
+/// The longest time that a process may take to end.
 const END_MAX: Duration = Duration::from_secs(20);
 
 pub(crate) fn program() -> PathBuf {
@@ -34,15 +34,15 @@ pub(crate) fn passphrase() -> Secret {
     Secret::new(PASSPHRASE.to_owned())
 }
 
-/// A descriptor from which the words can be read once.
+/// Returns a descriptor from which the words can be read once.
 fn holding(words: &str) -> OwnedFd {
     let (read, mut write) = std::io::pipe().unwrap();
     write.write_all(words.as_bytes()).unwrap();
     read.into()
 }
 
-/// The keystore of the tests, which Foundry's `cast` wrote; its parameters are
-/// weak, so that a signer is quickly there.
+/// The keystore of the tests, written by Foundry's `cast`. Its parameters are weak, so that a
+/// signer starts quickly.
 pub(crate) const KEYSTORE: &str = include_str!("keystore.json");
 
 /// A home with a key.
@@ -75,13 +75,13 @@ impl World {
         self.start_as(&words, passphrase)
     }
 
-    /// Starts a signer with words of the test process.
+    /// Starts a signer with these arguments of the test process.
     pub(crate) fn start_as(&self, words: &[&str], passphrase: &str) -> (Process, UnixStream) {
         let (process, mut agents) = self.start_for(1, words, passphrase);
         (process, agents.remove(0))
     }
 
-    /// Starts a signer for so many agents.
+    /// Starts a signer for this number of agents.
     pub(crate) fn start_for(
         &self,
         agents: usize,
@@ -109,13 +109,13 @@ impl World {
         (process, SignerConnection::connect(stream).unwrap())
     }
 
-    /// What the last process wrote to its standard error.
+    /// Returns the standard error of the last process.
     pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(self.folder.path().join("log")).unwrap()
     }
 }
 
-/// A signer that is killed when a test is done with it.
+/// A signer process that is killed when dropped.
 pub(crate) struct Process(Child);
 
 impl Process {
@@ -123,7 +123,7 @@ impl Process {
         self.0.pid()
     }
 
-    /// Waits until it has ended; whether that was without an error.
+    /// Waits until the process has ended. Returns true if it succeeded.
     pub(crate) fn ended_well(&mut self) -> bool {
         self.0.wait_timeout(END_MAX).unwrap().expect("the signer goes on").is_success()
     }
@@ -155,7 +155,7 @@ pub(crate) fn is_gone(error: &SignerConnectionError) -> bool {
     matches!(error, SignerConnectionError::Gone(_))
 }
 
-/// A call that the test process permits, at a price for a unit of gas.
+/// Returns a call that the test process permits, at a gas price.
 pub(crate) fn call(max_fee: u64) -> TransactionCall {
     TransactionCall {
         chain_id: 8453,

@@ -1,4 +1,4 @@
-//! Own transactions of a real signer: their place on the chain, and what they cost.
+//! Own transactions of a real signer: their nonces and their cost.
 
 use automaton_core::faults::FaultPoint;
 use automaton_signer::payload::{TransactionCall, TransactionIntent};
@@ -25,7 +25,7 @@ fn an_intent_keeps_its_nonce_and_only_raises_what_it_offers() {
     let world = World::new();
     let (mut process, mut client) = world.start();
     let first = client.transact(&asked(1, call(100))).unwrap();
-    assert_eq!((first.nonce, first.is_for(&call(100))), (5, true));
+    assert_eq!((first.nonce, first.matches_call(&call(100))), (5, true));
     let second = client.transact(&asked(2, call(100))).unwrap();
     assert_eq!(second.nonce, 6, "the ledger's own count goes on");
     let far = client.transact(&asked(3, TransactionCall { nonce_hint: 9, ..call(100) })).unwrap();
@@ -68,7 +68,7 @@ fn a_number_that_no_account_can_have_is_refused_and_stops_nothing() {
         assert_eq!(refused(&mut client, &next(lie)), SignerRefusalCode::Nonce, "{lie}");
     }
     assert_eq!(client.transact(&next(0)).unwrap().nonce, 0);
-    // Far beyond the last one that was signed.
+    // Far beyond the last signed nonce.
     assert_eq!(refused(&mut client, &next(100_001)), SignerRefusalCode::Nonce);
     assert_eq!(client.transact(&next(100_000)).unwrap().nonce, 100_000);
     assert_eq!(client.transact(&next(1)).unwrap().nonce, 1);
@@ -81,12 +81,12 @@ fn a_number_that_no_account_can_have_is_refused_and_stops_nothing() {
 fn the_gap_that_a_hint_left_is_filled_by_the_next_ones() {
     let world = World::new();
     let (_process, mut client) = world.start();
-    // The first hint is a lie: the account has no transactions yet.
+    // The first hint is wrong: the account has no transactions yet.
     assert_eq!(client.transact(&hinted(1, 3)).unwrap().nonce, 3);
     let honest: Vec<u64> =
         (2..=6).map(|number| client.transact(&hinted(number, 0)).unwrap().nonce).collect();
     assert_eq!(honest, [0, 1, 2, 4, 5]);
-    // Two are in blocks that stay by now: the numbers before are not looked at.
+    // Two are in final blocks by now. The nonces before are not looked at.
     assert_eq!(client.transact(&hinted(7, 2)).unwrap().nonce, 6);
     let again = client.transact(&hinted(1, 0)).unwrap();
     assert_eq!(again.nonce, 3, "an intent keeps its number");
@@ -99,7 +99,7 @@ fn a_ledger_whose_highest_number_was_a_lie_goes_on() {
     assert_eq!(client.transact(&hinted(1, 0)).unwrap().nonce, 0);
     assert_eq!(client.transact(&hinted(2, 1)).unwrap().nonce, 1);
     process.kill();
-    // As a signer without a bound has stored it.
+    // As a signer without an upper bound has stored it.
     let keystore = world.home().keystore();
     let path = keystore.parent().unwrap().join("ledger.db");
     let ledger = rusqlite::Connection::open(path).unwrap();
@@ -107,7 +107,7 @@ fn a_ledger_whose_highest_number_was_a_lie_goes_on() {
     assert_eq!(ledger.execute(lie, []).unwrap(), 1);
     drop(ledger);
     let (_process, mut client) = world.start();
-    // At another price than the one that was signed for this number: the bytes differ.
+    // At another price than the one signed for this nonce, so the bytes differ.
     let next = |number, nonce_hint| asked(number, TransactionCall { nonce_hint, ..call(2) });
     assert_eq!(client.transact(&next(3, 1)).unwrap().nonce, 1);
     assert_eq!(client.transact(&next(4, 0)).unwrap().nonce, 2);
@@ -125,7 +125,7 @@ fn what_is_not_listed_is_not_called_and_costs_are_capped() {
         SignerRefusalCode::Contract
     );
     assert_eq!(refused(&mut client, &asked(1, call(1_001))), SignerRefusalCode::Gas);
-    // 300,000,000 wei a day: three of these, to the unit.
+    // 300,000,000 wei a day: exactly three of these.
     for number in 1..=3 {
         client.transact(&asked(number, call(1_000))).unwrap();
     }
@@ -133,7 +133,7 @@ fn what_is_not_listed_is_not_called_and_costs_are_capped() {
         refused(&mut client, &asked(4, TransactionCall { gas: 1, ..call(1) })),
         SignerRefusalCode::PerDay
     );
-    // What replaces another counts in its place.
+    // A replacement counts in place of the transaction that it replaces.
     let again = client.transact(&asked(3, call(1_000))).unwrap();
     assert_eq!(again.nonce, 7);
 }

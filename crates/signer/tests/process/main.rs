@@ -1,13 +1,13 @@
-//! The signing process as tests start it, and what they try inside it.
+//! The signing process as tests start it, and the attempts that they make inside it.
 //!
-//! `serve HOME [WORD…]` serves the descriptors from 4 on with the passphrase of
-//! descriptor 3; a word is the point at which it kills itself, `slow` for a disk
-//! that takes its time, `second-token`, or `agents=N`. `pay NUMBER UNITS` asks the
-//! signer at descriptor 3 for a payment and says what became of it. `full HOME BALLAST`
-//! pays until the disk of a home is full, removes the ballast and pays on. `confined ATTEMPT` tries what a confined
-//! process must not be able to do. `read PID` tries to read another process's
-//! memory. `idle` waits with its memory open to others. `reach SOCKET` tells what it
-//! can connect or write to, and `reach-sandboxed SOCKET` what it can in a sandbox.
+//! `serve HOME [WORD…]` serves the descriptors from 4 on, with the passphrase of descriptor 3. A
+//! word is the point at which it kills itself, `slow` for a slow disk, `second-token`, or
+//! `agents=N`. `pay NUMBER UNITS` asks the signer at descriptor 3 for a payment and prints the
+//! result. `full HOME BALLAST` pays until the disk of a home is full, removes the ballast and
+//! continues. `confined ATTEMPT` tries an action that a confined process must not be able to
+//! perform. `read PID` tries to read another process's memory. `idle` waits with its memory open
+//! to others. `reach SOCKET` prints what it can connect or write to, and `reach-sandboxed SOCKET`
+//! does the same in a sandbox.
 
 #![expect(
     clippy::print_stdout,
@@ -42,7 +42,7 @@ use automaton_signer::{
     SignerDeps, SignerRefusalCode, SigningPermits, serve,
 };
 
-/// What is rehearsed while a payment is signed.
+/// The faults rehearsed while a payment is signed.
 #[derive(Default)]
 struct Rehearsed {
     die_at: Option<FaultPoint>,
@@ -60,7 +60,7 @@ impl Faults for Rehearsed {
     }
 }
 
-/// Where this program appears in the sandbox.
+/// The path of this program in the sandbox.
 const INSIDE: &str = "/opt/attempt";
 
 fn main() -> ExitCode {
@@ -105,7 +105,8 @@ fn run(home: &Path, words: &[&str]) -> io::Result<()> {
     };
     let usdc = address!("833589fCD6eDb6E08f4c7C32D4f71b54bdA02913");
     let mut assets = vec![token("USD Coin", usdc)];
-    let (mut faults, mut agents) = (Rehearsed::default(), 1);
+    let mut faults = Rehearsed::default();
+    let mut agents = 1;
     for word in words {
         match *word {
             "slow" => faults.slow = true,
@@ -155,7 +156,7 @@ fn intent(number: &str, units: &str) -> io::Result<PaymentIntent> {
     })
 }
 
-/// Asks for a payment; prints `signed`, or the rule that refused.
+/// Asks for a payment. Prints `signed`, or the rule that refused.
 fn pay(number: &str, units: &str) -> io::Result<()> {
     let mut client =
         SignerConnection::connect(UnixStream::from(inherited(3)?)).map_err(io::Error::other)?;
@@ -167,8 +168,8 @@ fn pay(number: &str, units: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Succeeds when one signer refuses for want of room, and signs what it refused as
-/// soon as there is room, having counted what it signed and nothing else.
+/// Succeeds if a signer with a full disk refuses, and signs the refused payments once there is
+/// room, having counted only what it signed.
 fn full(home: &str, ballast: &Path) -> io::Result<()> {
     let (ours, theirs) = UnixStream::pair()?;
     let (read, mut write) = io::pipe()?;
@@ -198,7 +199,7 @@ fn full(home: &str, ballast: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Succeeds when the attempt is refused with `EPERM`, and what must go on works.
+/// Succeeds if the attempt is refused with `EPERM` and permitted actions still work.
 fn confined(attempt: &str) -> io::Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let address = listener.local_addr()?;
@@ -227,7 +228,7 @@ fn confined(attempt: &str) -> io::Result<()> {
     }
 }
 
-/// Reads a word of another process's own program, which any debugger could.
+/// Reads a word of another process's memory, as a debugger could.
 fn read_memory(pid: &str) -> io::Result<()> {
     use std::os::unix::fs::FileExt as _;
     let maps = fs::read_to_string(format!("/proc/{pid}/maps"))?;
@@ -236,7 +237,7 @@ fn read_memory(pid: &str) -> io::Result<()> {
     File::open(format!("/proc/{pid}/mem"))?.read_exact_at(&mut [0; 8], start)
 }
 
-/// What takes a connection or a byte from this process.
+/// Returns the targets that accept a connection or a byte from this process.
 fn reach(creator: &Path) -> Vec<String> {
     let socket = UnixStream::connect(creator).is_ok().then(|| "the creator's socket".to_owned());
     let takes =
@@ -245,7 +246,7 @@ fn reach(creator: &Path) -> Vec<String> {
     socket.into_iter().chain(descriptors).collect()
 }
 
-/// The same in a sandbox, as an agent starts it that has such descriptors.
+/// Runs `reach` in a sandbox, as an agent with such descriptors starts it.
 fn reach_sandboxed(socket: &str) -> io::Result<()> {
     let program = std::env::current_exe()?;
     let launcher = Launcher::new(program.clone());

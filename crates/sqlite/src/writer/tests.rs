@@ -1,5 +1,5 @@
-//! What waits together, what fails alone, and how it ends: with a real file each, and nothing
-//! that waits for a time.
+//! Tests of jobs that wait together, fail alone, and end, with a real file each. Nothing waits
+//! for a time.
 
 #![expect(clippy::disallowed_methods, reason = "a test awaits what it starts")]
 
@@ -23,7 +23,7 @@ const SCHEMA: Schema = Schema::new(
     )],
 );
 
-/// The error of somebody who has a database.
+/// The error type of a database's owner.
 #[derive(Debug, thiserror::Error)]
 enum OwnError {
     #[error(transparent)]
@@ -74,7 +74,7 @@ impl Place {
         self.synced.load(Ordering::SeqCst)
     }
 
-    /// What another connection sees.
+    /// Returns the names that another connection sees.
     fn stored(&self) -> Vec<String> {
         names(&self.connect()).unwrap()
     }
@@ -90,7 +90,7 @@ fn note(connection: &Connection, name: &str) -> Work {
     Ok(())
 }
 
-/// Asks for a job, and sees to it that it waits in the queue behind the others.
+/// Queues a job behind the others.
 async fn queue(
     writer: &Writer,
     write: WriteOptions,
@@ -212,7 +212,7 @@ async fn a_commit_that_fails_fails_all_and_the_thread_goes_on() {
         connection.execute("INSERT INTO orphans VALUES ('nobody')", [])?;
         Ok(())
     };
-    // What SQLite itself does on a disk that is full.
+    // SQLite itself does this on a full disk.
     let roll_back = |connection: &Connection| {
         connection.execute_batch("ROLLBACK")?;
         connection.execute("INSERT INTO names VALUES ('c'), ('c')", [])?;
@@ -331,7 +331,7 @@ async fn without_a_thread_each_job_is_a_transaction_where_it_is_asked_for() {
     assert!(is_gone(&writer.read::<_, OwnError>("look", |_| Ok(())).await));
 }
 
-/// A job that looks, when it may answer, whether everybody's work is stored.
+/// A job that checks, when it may answer, whether all work is stored.
 struct ReadBarrier(Arc<Place>, SyncSender<Vec<String>>, &'static str);
 
 impl Job for ReadBarrier {

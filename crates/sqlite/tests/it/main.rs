@@ -1,4 +1,4 @@
-//! Opening, refusing, migrating and copying databases, on real files.
+//! Tests of opening, refusing, migrating and copying databases, with real files.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -31,7 +31,7 @@ fn count(connection: &rusqlite::Connection) -> i64 {
     connection.query_row("SELECT count(*) FROM t", [], |row| row.get(0)).unwrap()
 }
 
-/// Opening must fail, and neither the file nor its log may change by a byte.
+/// Asserts that opening fails, and that the file and its log are unchanged.
 fn refused(path: &Path, schema: &Schema) -> SqliteError {
     let log = PathBuf::from(format!("{}-wal", path.display()));
     let bytes = || (fs::read(path).unwrap(), fs::read(&log).unwrap_or_default());
@@ -125,7 +125,7 @@ fn what_is_no_database_of_ours_is_refused_and_left_alone() {
     let error = refused(&path, &ONE);
     assert!(error.to_string().ends_with("is damaged: the file is empty"), "{error}");
 
-    // One that nobody marked, and one of another kind.
+    // A file without marks, and a database of another kind.
     for marks in ["PRAGMA application_id = 0; PRAGMA user_version = 0", "PRAGMA application_id = 8"]
     {
         let other = home.path().join("other.db");
@@ -137,7 +137,7 @@ fn what_is_no_database_of_ours_is_refused_and_left_alone() {
     }
 }
 
-/// Makes a file what the programs before the first release left behind.
+/// Turns a file into one from before the first release.
 fn make_old(path: &Path, version: u32) {
     let connection = open(path, &ONE).unwrap();
     connection.execute("INSERT INTO t VALUES (1)", []).unwrap();
@@ -198,9 +198,10 @@ fn a_truncated_database_is_refused_and_left_alone() {
     }
 }
 
-/// A database with some pages, as a program that was killed leaves it.
+/// Creates a database with some pages, as a killed program leaves it.
 fn torn(home: &Path) -> PathBuf {
-    let (path, copy) = (home.join("state.db"), home.join("torn.db"));
+    let path = home.join("state.db");
+    let copy = home.join("torn.db");
     let connection = open(&path, &ONE).unwrap();
     for x in 0..5000 {
         connection.execute("INSERT INTO t VALUES (?1)", [x * 1_000_000_007_i64]).unwrap();
@@ -217,7 +218,7 @@ fn torn(home: &Path) -> PathBuf {
     copy
 }
 
-/// Overwrites a page with what is none.
+/// Overwrites a page with garbage.
 fn scribble(path: &Path) {
     let mut bytes = fs::read(path).unwrap();
     bytes[8192..12288].fill(0xa5);
@@ -231,7 +232,7 @@ fn every_page_is_read_after_an_end_that_was_none_and_only_then() {
     scribble(&torn);
     assert!(!ended_well(&torn));
     assert!(matches!(refused(&torn, &ONE), SqliteError::Corrupt { .. }));
-    // Damage that came later is found where it is read.
+    // Later damage is detected when the page is read.
     let clean = home.path().join("state.db");
     scribble(&clean);
     let connection = open(&clean, &ONE).unwrap();

@@ -7,7 +7,7 @@ use automaton_core::tier::SurvivalTier;
 use automaton_core::time::{Span, Timestamp};
 use serde::Serialize;
 
-/// When a task runs: `*/5 * * * * UTC`, or `every 15.0 min`.
+/// Schedule of a task: `*/5 * * * * UTC`, or `every 15.0 min`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, derive_more::Display)]
 #[serde(rename_all = "snake_case")]
 pub enum ScheduleRule {
@@ -24,8 +24,7 @@ pub enum ScheduleRule {
     Every(Span),
 }
 
-/// Who set a task's schedule.
-/// Its [`name`](Self::name) is the one in the database.
+/// Owner of an entry. Its [`name`](Self::name) is the one in the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskOrigin {
@@ -42,29 +41,29 @@ pub enum TaskOrigin {
 pub struct TaskConfig {
     /// Its name, unique in the schedule.
     pub name: String,
-    /// What it does: the name of a task that the program knows.
+    /// Name of the task.
     pub task: String,
-    /// When it runs.
+    /// Schedule.
     pub schedule: ScheduleRule,
-    /// Whether it runs at all.
+    /// True if it runs.
     pub enabled: bool,
-    /// Who set it.
+    /// Owner.
     pub origin: TaskOrigin,
-    /// Of those that are due at once, the lowest runs first.
+    /// Of several due entries the lowest number runs first.
     pub priority: u32,
     /// It waits while the automaton is poorer than this.
     pub tier_minimum: SurvivalTier,
-    /// How long a run may take.
+    /// Timeout of a run.
     pub timeout: Span,
     /// Tries after the first, [`crate::RETRY_DELAY`] after it and then ever later, until the
     /// schedule's next time.
     pub max_retries: u32,
 }
 
-/// Where a task stands in its schedule.
+/// Times of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct ScheduleTimes {
-    /// What the schedule counts from: the last time that was served.
+    /// Time that the schedule counts from: the last one that was served.
     pub anchor: Timestamp,
     /// The schedule's first time after it.
     pub next: Timestamp,
@@ -75,17 +74,17 @@ pub struct ScheduleTimes {
 pub struct ScheduledTask {
     /// The task.
     pub task: TaskConfig,
-    /// Where it stands.
+    /// Times.
     pub times: ScheduleTimes,
-    /// When it is tried again, after a failure.
+    /// Time of the retry after a failure.
     pub retry_at: Option<Timestamp>,
     /// The number of the retry that ran last; 0 when that was the schedule's run.
     pub attempt: u32,
-    /// When its last run ended.
+    /// End of its last run.
     pub last_run_at: Option<Timestamp>,
-    /// How its last run ended.
+    /// Result of its last run.
     pub last_result: Option<TaskResult>,
-    /// What its last run said, in the runtime's words.
+    /// Note of its last run, in the runtime's words.
     pub last_note: Option<String>,
     /// Runs that ended.
     pub runs: u64,
@@ -93,7 +92,7 @@ pub struct ScheduledTask {
     pub failures: u64,
     /// Runs that failed since the last success.
     pub failing: u32,
-    /// When the run that holds it began, and when its lease ends.
+    /// Start of the current run, and end of its lease.
     pub leased: Option<(Timestamp, Timestamp)>,
 }
 
@@ -102,11 +101,11 @@ pub struct ScheduledTask {
 pub struct LeaseRequest {
     /// The run.
     pub run: RunId,
-    /// How long nobody else may take the task.
+    /// Time for which nobody else may take the task.
     pub ttl: Span,
     /// The schedule's next time when it was decided.
     pub seen: Timestamp,
-    /// Where the task stands once it runs.
+    /// Times of the entry once it runs.
     pub times: ScheduleTimes,
     /// The number of the retry; 0 for the schedule's run.
     pub attempt: u32,
@@ -119,12 +118,11 @@ pub struct Lease {
     pub run: RunId,
     /// The number of the lease; the newest holds.
     pub fence: u64,
-    /// When somebody else may take it.
+    /// Time from which another runner may take it.
     pub until: Timestamp,
 }
 
-/// How a run ended.
-/// Its [`name`](Self::name) is the one in the database.
+/// Result of a run. Its [`name`](Self::name) is the one in the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskResult {
@@ -141,28 +139,28 @@ pub enum TaskResult {
 /// A run that ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TaskRun {
-    /// How it ended.
+    /// Result.
     pub result: TaskResult,
     /// One sentence, in the runtime's words.
     pub note: String,
-    /// How long it took.
+    /// Duration.
     pub duration: Span,
-    /// When it ended.
+    /// End of the run.
     pub at: Timestamp,
-    /// Whether it woke the automaton.
+    /// True if it woke the automaton.
     pub woke: bool,
 }
 
-/// What a run reports.
+/// Report of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskFinish {
-    /// How it ended.
+    /// Result.
     pub result: TaskResult,
     /// One sentence, in the runtime's words.
     pub note: String,
-    /// How long it took.
+    /// Duration.
     pub duration: Span,
-    /// Why the automaton should wake, if it should. It is told once while each run
-    /// reports the same, and [`crate::WAKES_PER_WINDOW`] times an hour at most.
+    /// Cause for a wake, if there is one. It is delivered once while each run reports the same,
+    /// and at most [`crate::WAKES_PER_WINDOW`] times an hour.
     pub wake: Option<WakeCause>,
 }

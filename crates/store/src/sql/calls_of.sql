@@ -1,4 +1,4 @@
-SELECT id, tool, arguments, status, result, result_label, result_source, duration_ms
+SELECT id, tool, arguments, status, result, result_label, result_source, duration_ms, exit_code
 FROM tool_calls
 WHERE turn = (SELECT seq FROM turns WHERE id = ?1) AND ordinal IS NOT NULL
 ORDER BY ordinal

@@ -6,4 +6,6 @@ UNION ALL
 SELECT link, 'payment', id, sha256 FROM payment_steps WHERE link > ?1
 UNION ALL
 SELECT link, 'approval', id, sha256 FROM approval_steps WHERE link > ?1
+UNION ALL
+SELECT seq, 'changes', CAST(seq AS TEXT), changes FROM audit_chain WHERE seq > ?1 AND changes IS NOT NULL
 ORDER BY link, kind, id

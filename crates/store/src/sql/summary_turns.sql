@@ -2,7 +2,7 @@
 -- history are looked at, ?2 turns at most.
 SELECT * FROM (
     SELECT id, seq, (SELECT id FROM sessions WHERE seq = session) AS session, status, thought, model, prompt_tokens, cached_tokens,
-           completion_tokens, cost_microcents, estimated, first_token_ms, total_ms, opened_at, committed_at
+           completion_tokens, cost_microcents, estimated, first_token_ms, total_ms, unknown_end, opened_at, committed_at
     FROM turns
     WHERE status = 'committed' AND seq < (SELECT history_from FROM automaton)
         AND seq >= max(

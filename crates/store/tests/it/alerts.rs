@@ -2,8 +2,9 @@
 
 use automaton_core::alert::{Alert, AlertRule, Thresholds};
 use automaton_core::money::{MicroUsdc, Microcents};
-use automaton_core::record::{CallStatus, SleepState, StopReason, Usage};
+use automaton_core::record::{CallStatus, SleepState, StopReason, Usage, WakeCause, WakeSource};
 use automaton_core::time::{Clock, Span};
+use automaton_core::trust::{Label, Labelled};
 use automaton_core::vitals::BalanceReading;
 use automaton_store::TaskResult;
 
@@ -17,6 +18,7 @@ const LIMITS: Thresholds = Thresholds {
     reserve: Some(Microcents::new(1000 * Microcents::PER_CENT)),
     prompt_room: Some(1000),
     inference_per_day: Some(Microcents::new(500 * Microcents::PER_CENT)),
+    turns_per_wake: Some(1),
 };
 
 /// Judges; the rules that fire, and in brackets those that are over.
@@ -170,6 +172,29 @@ async fn thinking_beyond_four_fifths_of_a_day_alerts_for_that_day() {
     assert_eq!(judge(&world).await, fires(rule));
     world.advance(24 * 60 * MINUTE - MINUTE);
     assert_eq!(judge(&world).await, over(rule), "the first answer is a day old");
+}
+
+#[tokio::test]
+async fn more_turns_of_its_own_accord_than_four_wakes_may_have_alert() {
+    let world = World::born().await;
+    let rule = AlertRule::ExcessiveTurns;
+    let of_creator = world.session().await;
+    for _ in 0..9 {
+        world.answer(of_creator).await;
+    }
+    assert!(judge(&world).await.is_empty(), "the creator may ask for as many as he likes");
+    world.store.close_session(of_creator, StopReason::Said, None, None).await.unwrap();
+    let reason = Labelled::new(Label::Own, "heartbeat", "It is time.");
+    let wake = WakeCause { source: WakeSource::Heartbeat, reason };
+    let session = world.store.open_session(vec![wake]).await.unwrap();
+    for _ in 0..4 {
+        world.answer(session).await;
+    }
+    assert!(judge(&world).await.is_empty());
+    world.answer(session).await;
+    assert_eq!(judge(&world).await, fires(rule));
+    world.advance(60 * MINUTE + 1);
+    assert_eq!(judge(&world).await, over(rule));
 }
 
 #[tokio::test]

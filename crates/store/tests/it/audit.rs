@@ -1,5 +1,8 @@
 //! The chain: grows with what happens, and every tampering is found.
 
+use std::fs;
+
+use automaton_core::id::SessionId;
 use automaton_core::record::CallStatus;
 use automaton_core::time::Span;
 use automaton_store::{
@@ -10,19 +13,24 @@ use automaton_store::{
 use crate::Steps as _;
 use crate::{World, output, refused};
 
-/// Two turns with a planned and a refused call each: 2 × (2 decisions, then 1 outcome).
+/// Two turns with a planned and a refused call each: 2 × (opened, 2 decisions, started, 1 outcome,
+/// committed).
 async fn lived() -> World {
     let world = World::born().await;
     let session = world.session().await;
     for _ in 0..2 {
-        let call = world.planned();
-        let turn = world.judged(session, vec![call.clone(), refused(world.ids.id())]).await;
-        world.store.start_call(call.id).await.unwrap();
-        let done = world.store.finish_call(call.id, CallStatus::Done, output("ok"), Span::ZERO);
-        done.await.unwrap();
-        world.store.commit_turn(turn).await.unwrap();
+        live_a_turn(&world, session).await;
     }
     world
+}
+
+async fn live_a_turn(world: &World, session: SessionId) {
+    let call = world.planned();
+    let turn = world.judged(session, vec![call.clone(), refused(world.ids.id())]).await;
+    world.store.start_call(call.id).await.unwrap();
+    let done = world.store.finish_call(call.id, CallStatus::Done, output("ok"), Span::ZERO);
+    done.await.unwrap();
+    world.store.commit_turn(turn).await.unwrap();
 }
 
 /// Whether a problem is the one that a tampering should show as.
@@ -56,7 +64,7 @@ async fn after(tampering: &str) -> ChainReport {
 async fn an_honest_chain_is_whole() {
     let world = lived().await;
     let report = world.store.verify_chain().await.unwrap();
-    assert_eq!((report.links, report.is_whole()), (4, true));
+    assert_eq!((report.links, report.is_whole()), (10, true));
     let empty = World::born().await.store.verify_chain().await.unwrap();
     assert_eq!((empty.links, empty.is_whole()), (0, true));
     assert_eq!(empty.head, automaton_sqlite::chain::GENESIS);
@@ -66,8 +74,8 @@ async fn an_honest_chain_is_whole() {
 async fn every_tampering_is_found() {
     let edited: Expected = |p| matches!(p, ChainProblem::SubjectEdited(_));
     let unfit: Expected = |p| matches!(p, ChainProblem::LinkEdited);
-    let cut: Expected = |p| matches!(p, ChainProblem::TailCut { expected: 4 });
-    let cases: [(&str, Expected); 30] = [
+    let cut: Expected = |p| matches!(p, ChainProblem::TailCut { expected: 10 });
+    let cases: [(&str, Expected); 31] = [
         ("UPDATE tool_calls SET outcome = 'allow' WHERE outcome = 'deny'", edited),
         ("UPDATE tool_calls SET decided_at = decided_at + 1", edited),
         ("UPDATE tool_calls SET args_sha256 = zeroblob(32)", edited),
@@ -80,6 +88,7 @@ async fn every_tampering_is_found() {
         ("UPDATE rule_sets SET names = '[]'", edited),
         ("UPDATE tool_calls SET result_source = 'x' WHERE status = 'done'", edited),
         ("UPDATE tool_calls SET duration_ms = 9 WHERE status = 'done'", edited),
+        ("UPDATE tool_calls SET exit_code = 9 WHERE status = 'done'", edited),
         ("UPDATE tool_calls SET status = 'failed' WHERE status = 'done'", edited),
         ("UPDATE tool_calls SET result_sha256 = NULL, ended_at = NULL", edited),
         ("UPDATE tool_calls SET decided_sha256 = zeroblob(32) WHERE seq = 3", edited),
@@ -154,7 +163,7 @@ async fn a_tail_that_was_forged_anew_from_a_middle_link_is_found() {
     // The last link is made to fit the head again, but not its rows.
     let forged = Hash::of(b"forged");
     let all = format!(
-        "UPDATE audit_chain SET sha256 = x'{forged}' WHERE seq = 4; \
+        "UPDATE audit_chain SET sha256 = x'{forged}' WHERE seq = 10; \
                        UPDATE audit_head SET sha256 = x'{forged}'"
     );
     let report = after(&all).await;
@@ -189,7 +198,7 @@ fn a_break_is_told_in_a_sentence() {
 }
 
 /// A record as it is exported.
-fn exported(reader: &Reader) -> Vec<String> {
+pub(crate) fn exported(reader: &Reader) -> Vec<String> {
     let mut lines = vec![serde_json::to_string(&ExportHeader::of(reader.head().unwrap())).unwrap()];
     let mut add = |link: ChainLink| {
         lines.push(serde_json::to_string(&link).unwrap());
@@ -199,7 +208,10 @@ fn exported(reader: &Reader) -> Vec<String> {
     lines
 }
 
-fn verified(lines: &[String], from: Option<ChainHead>) -> (ChainReport, Option<ChainDivergence>) {
+pub(crate) fn verified(
+    lines: &[String],
+    from: Option<ChainHead>,
+) -> (ChainReport, Option<ChainDivergence>) {
     verify_export(lines.join("\n").as_bytes(), from).unwrap()
 }
 
@@ -209,12 +221,13 @@ async fn an_export_is_verified_without_its_database_and_every_change_is_found() 
     let (reader, lines) = (world.reader(), exported(&world.reader()));
     let (report, departure) = verified(&lines, Some(reader.head().unwrap()));
     assert_eq!((report, departure), (reader.verify_chain().unwrap(), None));
-    assert_eq!(lines.len(), 7);
+    assert_eq!(lines.len(), 17, "six rows, and a list of each link");
     let broken = |lines: &[String]| verified(lines, None).0.broken.map(|found| found.problem);
-    assert!(matches!(broken(&lines[..6]), Some(ChainProblem::TailCut { expected: 4 })));
+    assert!(matches!(broken(&lines[..16]), Some(ChainProblem::TailCut { expected: 10 })));
     let without = |gone: usize| [&lines[..gone], &lines[gone + 1..]].concat();
-    assert_eq!(broken(&without(3)), Some(ChainProblem::Gap), "a link");
-    assert_eq!(broken(&without(2)), Some(ChainProblem::LinkEdited), "a row of a link");
+    assert_eq!(broken(&without(1)), Some(ChainProblem::Gap), "a link");
+    assert_eq!(broken(&without(3)), Some(ChainProblem::LinkEdited), "a row of a link");
+    assert_eq!(broken(&without(2)), Some(ChainProblem::LinkEdited), "a list of a link");
     let twice = [&lines[..2], &lines[1..]].concat();
     assert_eq!(broken(&twice), Some(ChainProblem::LinkEdited), "a row that was added");
     for (right, wrong) in [
@@ -240,34 +253,36 @@ async fn an_export_is_verified_without_its_database_and_every_change_is_found() 
 
 #[tokio::test]
 async fn a_head_that_was_kept_finds_what_was_cut_edited_or_written_anew() {
-    let world = lived().await;
+    let mut world = World::born().await;
+    let session = world.session().await;
+    live_a_turn(&world, session).await;
+    let old = world.home.path().join("old.db");
+    world.raw().execute("VACUUM INTO ?1", [old.to_str().unwrap()]).unwrap();
+    live_a_turn(&world, session).await;
     let reader = world.reader();
     let head = reader.head().unwrap();
     assert_eq!(reader.departure(head).unwrap(), None);
     // What comes after a head is no departure from it.
-    let session = world.last_session();
     world.judged(session, vec![refused(world.ids.id())]).await;
     assert!(reader.head().unwrap().entries > head.entries);
     assert_eq!(reader.departure(head).unwrap(), None);
     let start = ChainHead { entries: 0, hash: automaton_sqlite::chain::GENESIS };
     assert_eq!(reader.departure(start).unwrap(), None);
 
-    // Cut, with a head in the database that fits what is left: whole, and found.
-    let raw = world.raw();
-    for trigger in TRIGGERS {
-        raw.execute_batch(&format!("DROP TRIGGER {trigger}")).unwrap();
-    }
-    let cut = "DELETE FROM audit_chain WHERE seq > 2; \
-               DELETE FROM tool_calls WHERE decided_link > 2; \
-               UPDATE audit_head SET links = 2, sha256 = (SELECT sha256 FROM audit_chain WHERE seq = 2)";
-    raw.execute_batch(cut).unwrap();
+    // An older file in the place of the newer one: whole, and found.
+    drop(reader);
+    world.store.clone().close().await.unwrap();
+    fs::copy(&old, world.home.path().join("state.db")).unwrap();
+    world.store = world.open();
+    let reader = world.reader();
     assert!(reader.verify_chain().unwrap().is_whole(), "{:?}", reader.verify_chain());
-    assert_eq!(reader.departure(head).unwrap(), Some(ChainDivergence::Cut { links: 2 }));
+    assert_eq!(reader.departure(head).unwrap(), Some(ChainDivergence::Cut { links: 5 }));
 
     // Lived on from there: as many links as before, whole, and found.
     for _ in 0..3 {
         world.judged(session, vec![refused(world.ids.id())]).await;
     }
+    assert!(reader.head().unwrap().entries >= head.entries);
     assert!(reader.verify_chain().unwrap().is_whole());
     let departure = reader.departure(head).unwrap();
     assert!(matches!(departure, Some(ChainDivergence::Rewritten { .. })), "{departure:?}");

@@ -1,6 +1,5 @@
 //! What calls say is packed where it is long, and comes back whole.
 
-use automaton_core::intent::Intent;
 use automaton_core::origin::{TargetValue, ValueOrigin};
 use automaton_core::record::CallStatus;
 use automaton_core::time::Span;
@@ -32,8 +31,8 @@ async fn heard(arguments: String) -> (World, ValueOrigin) {
     let turns = world.store.recent_turns(1, 1).await.unwrap();
     let found = &turns[0].calls[0];
     assert_eq!((&found.arguments, &found.result.as_ref().unwrap().text), (&arguments, &page()));
-    let intent = Intent::FetchPaid { url: "https://shop.example/pay".to_owned(), cap_cents: 1 };
-    let named = world.store.origins(TargetValue::of(&intent)).await.unwrap();
+    let asked = TargetValue::url("https://shop.example/pay");
+    let named = world.store.origins(vec![asked]).await.unwrap();
     (world, named[0].1)
 }
 

@@ -19,6 +19,7 @@ mod opening;
 mod payments;
 mod rates;
 mod retention;
+mod rows;
 mod sales;
 mod schedule;
 mod schema;
@@ -39,13 +40,13 @@ use automaton_core::message::CLAIMED_PER_TURN_MAX;
 use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_core::payment::{Money, NewPayment, PaymentReason, Purpose};
 use automaton_core::record::{
-    Authority, CallStatus, DecisionOutcome, Usage, WakeCause, WakeSource,
+    Authority, CallStatus, DecisionOutcome, FinishedCall, Usage, WakeCause, WakeSource,
 };
 use automaton_core::time::{Clock, Span, Timestamp};
 use automaton_core::tool::{Effect, Risk};
 use automaton_core::trust::{Label, Labelled};
 use automaton_store::{
-    CallEnd, ClaimOptions, DecisionContext, Hash, JudgedCall, Judgement, NewAutomaton, NewDecision,
+    ClaimOptions, DecisionContext, Hash, JudgedCall, Judgement, NewAutomaton, NewDecision,
     OutgoingMessage, RateLimit, Reader, StartedTurn, Store, StoreError, TurnRequest, WakeQuery,
 };
 
@@ -120,7 +121,10 @@ impl Steps for Store {
         result: Labelled,
         duration: Span,
     ) -> Result<(), StoreError> {
-        self.step_calls(vec![CallEnd { call, status, result, duration }], None).await
+        let ended = FinishedCall::by_runtime(call, status, "");
+        let exit_code = (status == CallStatus::Done).then_some(3);
+        let ended = FinishedCall { result, duration, exit_code, ..ended };
+        self.step_calls(vec![ended], None).await
     }
 
     async fn commit_turn(&self, turn: TurnId) -> Result<Option<OutgoingMessage>, StoreError> {
@@ -293,6 +297,7 @@ fn usage() -> Usage {
         estimated: false,
         first_token_ms: 1,
         total_ms: 2,
+        unknown_end: Some("odd".to_owned()),
     }
 }
 

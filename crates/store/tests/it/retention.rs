@@ -54,7 +54,7 @@ async fn the_old_go_and_the_audit_stays() {
         turns_kept: 2,
         rows_max: 1000,
     };
-    let audit = ["policy_decisions", "tool_calls", "audit_chain", "ledger"];
+    let audit = ["policy_decisions", "tool_calls", "ledger"];
     let before = audit.map(|table| count(&world, table));
     let tallies = world.reader().lifetime_counters().unwrap();
     assert_eq!((tallies.turns.count(), tallies.models.count()), (10, 10));

@@ -2,6 +2,7 @@
 
 use automaton_core::id::CallId;
 use automaton_core::money::MicroUsdc;
+use automaton_core::record::{WakeCause, WakeSource};
 use automaton_core::time::{HOUR, Timestamp};
 use automaton_core::trust::{Label, Labelled};
 use automaton_store::{AccountPage, Cursor, PortSales, PublicationState, PublishedPort, Store};
@@ -70,6 +71,7 @@ async fn a_port_that_was_being_opened_again_is_found_so_after_a_crash() {
         turn: "01ARZ3NDEKTSV4RRFFQ69G5FAW".parse().unwrap(),
         state: PublicationState::Open,
     };
+    let published_again = published.clone();
     world.store.note_published(published.clone()).await.unwrap();
     world.crash();
     assert_eq!(world.store.published_ports().await.unwrap(), std::slice::from_ref(&published));
@@ -81,6 +83,15 @@ async fn a_port_that_was_being_opened_again_is_found_so_after_a_crash() {
     world.store.note_published(PublishedPort { price: None, ..published.clone() }).await.unwrap();
     let found = world.store.published_ports().await.unwrap();
     assert_eq!(found, [PublishedPort { price: None, ..published }]);
+    let reason = Labelled::new(Label::Own, "heartbeat", "Port 8080 is gone.");
+    let wake = WakeCause { source: WakeSource::Heartbeat, reason };
+    world.store.give_up_published(8080, wake.clone()).await.unwrap();
+    world.crash();
+    assert_eq!(world.store.published_ports().await.unwrap(), []);
+    let woken: Vec<WakeCause> =
+        world.store.pending_wakes().await.unwrap().into_iter().map(|(_, cause)| cause).collect();
+    assert_eq!(woken, [wake]);
+    world.store.note_published(published_again).await.unwrap();
     world.store.forget_published(8080).await.unwrap();
     assert_eq!(world.store.published_ports().await.unwrap(), []);
 }

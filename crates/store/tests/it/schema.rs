@@ -184,7 +184,10 @@ fn names_that_are_stored_stay() {
         ApprovalState::ALL.map(ApprovalState::name),
         ["waiting", "approved", "denied", "expired", "used"]
     );
-    assert_eq!(LinkKind::ALL.map(LinkKind::name), ["decision", "outcome", "payment", "approval"]);
+    assert_eq!(
+        LinkKind::ALL.map(LinkKind::name),
+        ["decision", "outcome", "payment", "approval", "changes"]
+    );
     assert_eq!(TaskOrigin::ALL.map(TaskOrigin::name), ["default", "file", "agent"]);
     assert_eq!(TaskResult::ALL.map(TaskResult::name), ["success", "failure", "timeout", "lost"]);
 }

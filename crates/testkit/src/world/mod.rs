@@ -1,9 +1,8 @@
-//! A world for integration tests: a home of its own, the built program, its
-//! events as they come, and a hand that kills.
+//! A world for integration tests: a home, the built program, its events, and a way to kill it.
 //!
-//! Blocking and bounded: every wait has a deadline, every process of a world
-//! ends with it. A world must never touch the home, the environment or the
-//! directory of whoever runs the tests.
+//! All calls block with a limit: every wait has a deadline, and every process of a world ends
+//! with it. A world must never touch the home, the environment or the working directory of the
+//! person who runs the tests.
 
 mod run;
 mod temp;
@@ -22,22 +21,22 @@ pub use temp::TempDir;
 
 use automaton_script::fault::{self, FaultError};
 
-/// How long a command may take that is not waited for with a limit of its own.
+/// The time limit of a command without its own limit.
 pub const COMMAND_TIME_MAX: Duration = Duration::from_secs(60);
 
-/// Where programs are found; the tests' own search path is of no consequence.
+/// The search path of programs. The tests' own search path does not matter.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// A world that cannot be made, or a process in it that did not do its part.
+/// A world cannot be created, or one of its processes failed.
 #[derive(Debug, thiserror::Error, Classified)]
 #[class(Internal)]
 pub enum WorldError {
-    /// A file or directory of the world could not be made.
+    /// A file or directory of the world could not be created.
     #[error("cannot make '{path}' for a test")]
     Make {
         /// The file or directory.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The home could not be made.
@@ -48,57 +47,57 @@ pub enum WorldError {
     Start {
         /// The program.
         program: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// A process could not be watched or killed.
     #[error("cannot {what} process {pid}")]
     Process {
-        /// What was to be done.
+        /// The failed action.
         what: &'static str,
         /// The process.
         pid: u32,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The supervisor has no agent at this moment.
+    /// The supervisor currently has no agent.
     #[error("process {pid} has no agent as its child")]
     NoAgent {
         /// The supervisor.
         pid: u32,
     },
-    /// What was waited for did not come in time, or cannot come any more.
+    /// An expected event did not come in time, or cannot come any more.
     #[error("waited for {what} in vain ({why}){transcript}")]
     InVain {
-        /// What was waited for.
+        /// The expected event.
         what: &'static str,
-        /// Why there is no use in waiting.
+        /// The reason why waiting ended.
         why: String,
         /// The last lines of both outputs.
         transcript: String,
     },
 }
 
-/// A home, a program, and how the program is started.
+/// A home, a program, and the program's start options.
 #[derive(Debug)]
 pub struct World {
     program: PathBuf,
     home: PathBuf,
     arguments: Vec<OsString>,
-    /// Where whoever starts the program stands, see [`World::standing_in`].
+    /// The folder that processes start in, see [`World::starting_in`].
     stand: Option<PathBuf>,
-    /// Variables of the environment beside those of every world.
+    /// Environment variables in addition to those of every world.
     variables: Vec<(&'static str, OsString)>,
     /// Shared with every run, so that no process loses its home.
     dir: Arc<TempDir>,
 }
 
 impl World {
-    /// A world around the built program, which tests find with
-    /// `env!("CARGO_BIN_EXE_automaton")`. Its home is made for rehearsal.
+    /// Creates a world with the built program, which tests find with
+    /// `env!("CARGO_BIN_EXE_automaton")`. Its home is marked for rehearsal.
     ///
     /// # Errors
-    /// The home cannot be made.
+    /// Fails if the home cannot be created.
     pub fn new(program: impl Into<PathBuf>) -> Result<Self, WorldError> {
         let dir = Arc::new(TempDir::new()?);
         let home = dir.path().join("home");
@@ -113,10 +112,10 @@ impl World {
         })
     }
 
-    /// Has the automaton think with a story, given as text.
+    /// Makes the automaton use a story, given as text, as its model.
     ///
     /// # Errors
-    /// The story cannot be written to a file.
+    /// Fails if the story cannot be written to a file.
     pub fn story(self, text: &str) -> Result<Self, WorldError> {
         let path = self.dir.path().join("story.toml");
         write(&path, text)?;
@@ -125,7 +124,7 @@ impl World {
         Ok(self.arg("--brain").arg(brain))
     }
 
-    /// Has the automaton think with the server at an address.
+    /// Makes the automaton use the model server at an address.
     #[must_use]
     pub fn brain(self, url: &str) -> Self {
         self.arg("--brain").arg(url)
@@ -138,35 +137,35 @@ impl World {
         self
     }
 
-    /// Has everything be started as by somebody who stands in a folder, calls it home and
-    /// looks for programs there first.
+    /// Starts all processes in a folder that is also their home and the first entry of their
+    /// search path.
     #[must_use]
-    pub fn standing_in(mut self, folder: PathBuf) -> Self {
+    pub fn starting_in(mut self, folder: PathBuf) -> Self {
         self.stand = Some(folder);
         self
     }
 
-    /// Sets a variable of the environment of everything that is started.
+    /// Sets an environment variable of all processes.
     #[must_use]
     pub fn variable(mut self, name: &'static str, value: impl Into<OsString>) -> Self {
         self.variables.push((name, value.into()));
         self
     }
 
-    /// The home of the automaton.
+    /// Returns the home of the automaton.
     #[must_use]
     pub fn home(&self) -> &Path {
         &self.home
     }
 
-    /// The directory around the home, for other files of a test. It is also
-    /// the `$HOME` of every process of this world.
+    /// Returns the directory around the home, for other files of a test. It is also the `$HOME`
+    /// of every process of this world.
     #[must_use]
     pub fn dir(&self) -> &Path {
         self.dir.path()
     }
 
-    /// The automaton's database; open it with the store's read-only `Reader`.
+    /// Returns the path of the automaton's database. Open it with the store's read-only `Reader`.
     #[must_use]
     pub fn state_db(&self) -> PathBuf {
         self.home.join("state.db")
@@ -175,16 +174,16 @@ impl World {
     /// Writes a file into the home, such as a configuration.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// Fails if it cannot be written.
     pub fn write_home(&self, name: &str, text: &str) -> Result<(), WorldError> {
         write(&self.home.join(name), text)
     }
 
-    /// Starts `up --json` with the arguments of this world and these. A second
-    /// call goes on with the same automaton.
+    /// Starts `up --json` with the arguments of this world and these. A second call continues
+    /// with the same automaton.
     ///
     /// # Errors
-    /// The program cannot be started.
+    /// Fails if the program cannot be started.
     pub fn up(&self, arguments: &[&str]) -> Result<ProcessRun, WorldError> {
         let mut command = self.program(&["up", "--json"]);
         command.args(&self.arguments).args(arguments);
@@ -194,7 +193,7 @@ impl World {
     /// Starts any command.
     ///
     /// # Errors
-    /// The program cannot be started.
+    /// Fails if the program cannot be started.
     pub fn start(&self, arguments: &[&str]) -> Result<ProcessRun, WorldError> {
         ProcessRun::start(self.program(arguments), Arc::clone(&self.dir))
     }
@@ -202,16 +201,16 @@ impl World {
     /// Runs any command to its end, for at most [`COMMAND_TIME_MAX`].
     ///
     /// # Errors
-    /// The program cannot be started or does not end.
+    /// Fails if the program cannot be started or does not end.
     pub fn command(&self, arguments: &[&str]) -> Result<ProcessOutput, WorldError> {
         self.start(arguments)?.finish()
     }
 
-    /// Starts any command with a text on its standard input, which ends there.
+    /// Starts any command with a text as its standard input.
     ///
     /// # Errors
-    /// The text cannot be kept, or the program cannot be started.
-    pub fn fed(
+    /// Fails if the text cannot be stored, or the program cannot be started.
+    pub fn start_with_stdin(
         &self,
         arguments: &[&str],
         input: impl AsRef<[u8]>,

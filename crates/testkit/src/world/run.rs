@@ -1,4 +1,4 @@
-//! A process of a world, and the lines that it prints.
+//! A process of a world, and its output lines.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -16,36 +16,36 @@ const LINES_MAX: usize = 100_000;
 /// The longest line that is kept, in bytes.
 const LINE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
-/// Lines of each output that an error shows.
+/// The lines of each output that an error shows.
 const SHOWN_LINES: usize = 15;
 
-/// How often the end of a process is looked for.
+/// The interval at which the end of a process is checked.
 const POLL: Duration = Duration::from_millis(10);
 
-/// What the agent is called in the list of processes.
+/// The agent's name in the process list.
 const AGENT_ARG0: &str = "automaton-agent";
 
-/// A running process. It is killed when this is dropped.
+/// A running process. Dropping it kills the process.
 pub struct ProcessRun {
     child: Child,
     stdout: OutputLines,
     stderr: OutputLines,
-    /// The events that an earlier wait has passed.
+    /// The number of events that earlier waits have passed.
     passed: usize,
-    /// The directory that it lives in, which goes after it.
+    /// The directory that it uses, which is removed after it.
     _dir: Arc<TempDir>,
 }
 
-/// How a process ended and what it had printed.
+/// The exit code and the output of a process.
 #[derive(Debug)]
 pub struct ProcessOutput {
-    /// Its exit code; `None` when a signal ended it.
+    /// The exit code, or `None` if a signal ended the process.
     pub code: Option<i32>,
     /// The events among its lines, in order.
     pub events: Vec<StampedEvent>,
-    /// Everything that it printed as data.
+    /// The standard output.
     pub stdout: String,
-    /// Everything that it told people.
+    /// The standard error.
     pub stderr: String,
 }
 
@@ -54,33 +54,33 @@ impl ProcessRun {
         let spawned = command.spawn();
         let program = command.get_program().into();
         let mut child = spawned.map_err(|source| WorldError::Start { program, source })?;
-        let (stdout, stderr) = (OutputLines::default(), OutputLines::default());
+        let stdout = OutputLines::default();
+        let stderr = OutputLines::default();
         if let Some(pipe) = child.stdout.take() {
-            stdout.follow(pipe);
+            stdout.collect(pipe);
         }
         if let Some(pipe) = child.stderr.take() {
-            stderr.follow(pipe);
+            stderr.collect(pipe);
         }
         Ok(Self { child, stdout, stderr, passed: 0, _dir: dir })
     }
 
-    /// The id of the process.
+    /// Returns the process id.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// The events so far.
+    /// Returns the events so far.
     #[must_use]
     pub fn events(&self) -> Vec<StampedEvent> {
         events(&self.stdout.get().all)
     }
 
-    /// Waits for an event that is as wanted, and goes past it: the next wait
-    /// looks at what came after it.
+    /// Waits for an event that `wanted` accepts. The next wait starts after it.
     ///
     /// # Errors
-    /// It does not come in time, or the process ends without it.
+    /// Fails if it does not come in time, or the process ends without it.
     pub fn wait_for(
         &mut self,
         wanted: impl Fn(&Event) -> bool,
@@ -110,10 +110,10 @@ impl ProcessRun {
         Ok(stamped)
     }
 
-    /// The line at a place of what it prints as data, once it is there.
+    /// Waits for a line of the standard output at an index, and returns it.
     ///
     /// # Errors
-    /// It does not come in time, or the process ends without it.
+    /// Fails if it does not come in time, or the process ends without it.
     pub fn line(&self, place: usize, limit: Duration) -> Result<String, WorldError> {
         let (lock, condvar) = &*self.stdout.0;
         let kept = lock.lock().unwrap_or_else(PoisonError::into_inner);
@@ -129,54 +129,54 @@ impl ProcessRun {
     /// Kills the agent, not its supervisor, as a crash would.
     ///
     /// # Errors
-    /// There is no agent, or it cannot be killed.
+    /// Fails if there is no agent, or it cannot be killed.
     pub fn kill_agent(&self) -> Result<u32, WorldError> {
         self.kill_child(AGENT_ARG0)
     }
 
-    /// Kills the child of the supervisor that is called so.
+    /// Kills the supervisor's child with this name.
     ///
     /// # Errors
-    /// There is none, or it cannot be killed.
+    /// Fails if there is none, or it cannot be killed.
     pub fn kill_child(&self, arg0: &str) -> Result<u32, WorldError> {
         let pid = self.child_pid(arg0).ok_or(WorldError::NoAgent { pid: self.pid() })?;
         let failed = |source| WorldError::Process { what: "kill", pid, source };
-        // The shell's own `kill`, since this crate may not call the system.
+        // Uses the shell's `kill`, since this crate may not make system calls.
         let status = sh(&format!("kill -KILL {pid}")).map_err(failed)?;
         if status.success() { Ok(pid) } else { Err(failed(io::ErrorKind::NotFound.into())) }
     }
 
-    /// The process id of the agent, if the supervisor has one at this moment.
+    /// Returns the process id of the agent, if the supervisor currently has one.
     #[must_use]
     pub fn agent_pid(&self) -> Option<u32> {
         self.child_pid(AGENT_ARG0)
     }
 
-    /// The process id of the supervisor's child that is called so, if there is one.
+    /// Returns the process id of the supervisor's child with this name, if there is one.
     #[must_use]
     pub fn child_pid(&self, arg0: &str) -> Option<u32> {
         let supervisor = self.pid();
         pids().find(|pid| parent(*pid) == Some(supervisor) && is_called(*pid, arg0))
     }
 
-    /// Kills the process and all its children at once, as a loss of power would.
+    /// Kills the process and all its children at once, as a power failure would.
     ///
     /// # Errors
-    /// The system refuses.
+    /// Fails if the system refuses.
     pub fn kill_all(&mut self) -> Result<(), WorldError> {
         let pid = self.pid();
         let children = pids().filter(|child| parent(*child) == Some(pid));
         let all = children.fold(pid.to_string(), |all, child| format!("{all} {child}"));
         let failed = |source| WorldError::Process { what: "kill", pid, source };
-        // One that is gone already is no failure.
+        // A process that is already gone is not an error.
         sh(&format!("kill -KILL {all}")).map_err(failed)?;
         self.kill()
     }
 
-    /// Sends the process itself a signal, named as `kill` names it ("INT").
+    /// Sends a signal to the process itself, named as for `kill` ("INT").
     ///
     /// # Errors
-    /// The system refuses.
+    /// Fails if the system refuses.
     pub fn signal(&self, name: &str) -> Result<(), WorldError> {
         let pid = self.pid();
         let failed = |source| WorldError::Process { what: "signal", pid, source };
@@ -184,10 +184,10 @@ impl ProcessRun {
         if status.success() { Ok(()) } else { Err(failed(io::ErrorKind::NotFound.into())) }
     }
 
-    /// Kills the process itself, and waits until it is gone with all that it held.
+    /// Kills the process itself, and waits until it is gone and its resources are free.
     ///
     /// # Errors
-    /// The system refuses.
+    /// Fails if the system refuses.
     pub fn kill(&mut self) -> Result<(), WorldError> {
         let pid = self.pid();
         let gone = self.child.kill().and_then(|()| self.child.wait());
@@ -197,19 +197,19 @@ impl ProcessRun {
     /// Waits for the end of the process, at most [`COMMAND_TIME_MAX`].
     ///
     /// # Errors
-    /// It does not end.
+    /// Fails if it does not end.
     pub fn finish(self) -> Result<ProcessOutput, WorldError> {
         self.finish_within(COMMAND_TIME_MAX)
     }
 
-    /// Waits for the end of the process. One that does not end is killed.
+    /// Waits for the end of the process. Kills it if it does not end.
     ///
     /// # Errors
-    /// It does not end in time.
+    /// Fails if it does not end in time.
     pub fn finish_within(mut self, limit: Duration) -> Result<ProcessOutput, WorldError> {
         let status = self.wait(limit)?;
         for lines in [&self.stdout, &self.stderr] {
-            // A grandchild may hold the pipe; what it prints is not waited for.
+            // A grandchild may hold the pipe. Its output is not awaited.
             lines.wait_end(Duration::from_secs(2));
         }
         let stdout = self.stdout.get().all.clone();
@@ -253,13 +253,13 @@ impl fmt::Debug for ProcessRun {
 
 impl Drop for ProcessRun {
     fn drop(&mut self) {
-        // silent-ok: both fail only when the process has ended and was waited for.
+        // silent-ok: both fail only if the process has ended and was waited for.
         drop(self.child.kill());
         drop(self.child.wait()); // silent-ok: as above.
     }
 }
 
-/// The lines of an output, as far as they have come.
+/// The lines of an output so far.
 #[derive(Default)]
 struct OutputLines(Arc<(Mutex<LineBuffer>, Condvar)>);
 
@@ -274,9 +274,9 @@ impl OutputLines {
         self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads a pipe to its end in a thread of its own, so that a process that
-    /// nobody waits for does not block. What is beyond the limits is dropped.
-    fn follow(&self, pipe: impl Read + Send + 'static) {
+    /// Reads a pipe to its end in a thread, so that a process that nobody waits for does not
+    /// block. Output beyond the limits is dropped.
+    fn collect(&self, pipe: impl Read + Send + 'static) {
         let shared = Self(Arc::clone(&self.0));
         thread::spawn(move || {
             let mut reader = BufReader::new(pipe);
@@ -294,15 +294,15 @@ impl OutputLines {
 
     fn wait_end(&self, limit: Duration) {
         let kept = self.get();
-        // silent-ok: a poisoned lock means that the reader panicked: it has ended.
+        // silent-ok: a poisoned lock means that the reader has ended.
         drop(self.0.1.wait_timeout_while(kept, limit, |kept| !kept.ended));
     }
 }
 
-/// The next line without its end; bytes that are no UTF-8 are replaced.
+/// Returns the next line without its end. Invalid UTF-8 is replaced.
 fn next_line(reader: &mut impl BufRead) -> Option<String> {
     let mut line = Vec::new();
-    // silent-ok: a pipe that cannot be read has ended.
+    // silent-ok: an unreadable pipe has ended.
     let read = reader.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut line).ok()?;
     (read > 0).then(|| String::from_utf8_lossy(&line).trim_end_matches('\n').to_owned())
 }
@@ -311,26 +311,26 @@ fn events(lines: &[String]) -> Vec<StampedEvent> {
     lines.iter().filter_map(|line| event(line)).collect()
 }
 
-/// The event in a line, if it is one.
+/// Returns the event in a line, if it is one.
 fn event(line: &str) -> Option<StampedEvent> {
     // silent-ok: not every command prints events.
     serde_json::from_str(line).ok()
 }
 
-/// The processes that there are.
+/// Returns the ids of all processes.
 fn pids() -> impl Iterator<Item = u32> {
-    // silent-ok: what is no number is no process.
+    // silent-ok: a name that is not a number is not a process.
     let pid = |entry: io::Result<fs::DirEntry>| entry.ok()?.file_name().to_str()?.parse().ok();
     fs::read_dir("/proc").into_iter().flatten().filter_map(pid)
 }
 
-/// The parent of a process, from the fourth field of `/proc/PID/stat`; the
-/// second holds the program's name and may hold anything.
+/// Returns the parent of a process, from the fourth field of `/proc/PID/stat`. The second field
+/// contains the program's name, in which any character may occur.
 fn parent(pid: u32) -> Option<u32> {
-    // silent-ok: processes end while they are looked at.
+    // silent-ok: processes may end while they are read.
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, after_name) = stat.rsplit_once(')')?;
-    // silent-ok: what is no number is no process id.
+    // silent-ok: a field that is not a number is not a process id.
     after_name.split_whitespace().nth(1)?.parse().ok()
 }
 
@@ -353,7 +353,7 @@ mod tests {
     use super::super::World;
     use super::*;
 
-    /// A program that prints the given script's output, whatever its arguments.
+    /// Creates a world with a program that runs the given script, whatever its arguments.
     fn world(script: &str) -> World {
         use std::os::unix::fs::PermissionsExt;
         let world = World::new("").unwrap();
@@ -408,7 +408,7 @@ mod tests {
             run.kill_agent().ok()
         });
         assert!(killed.is_some());
-        // Its parent says that it is dead, and outlives it.
+        // Its parent reports its death, and outlives it.
         assert_eq!(run.finish().unwrap().stdout.lines().last(), Some("died 137"));
     }
 

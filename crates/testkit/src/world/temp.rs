@@ -1,4 +1,4 @@
-//! A directory that goes away with the value that holds it.
+//! A directory that is removed with the value that holds it.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -6,28 +6,27 @@ use std::{env, fs, io, process};
 
 use super::WorldError;
 
-/// How many names are tried; others can only be left over from processes that
-/// had this process's number.
+/// The most names that are tried. Others can only be left over from processes with the same id.
 const NAMES_MAX: u32 = 10_000;
 
-/// A new, empty directory that only its owner can enter, removed on drop.
+/// A new, empty directory that only its owner can enter. Removed on drop.
 #[derive(Debug)]
 pub struct TempDir(PathBuf);
 
 impl TempDir {
-    /// Makes a directory below the system's directory for temporary files.
+    /// Creates a directory in the system's directory for temporary files.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// Fails if it cannot be created.
     pub fn new() -> Result<Self, WorldError> {
         Self::below(&env::temp_dir())
     }
 
-    /// Makes one in the machine's memory, where that is to be had: for what is
-    /// synced often and need not last.
+    /// Creates a directory in memory if possible, for files that are synced often and need not
+    /// last.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// Fails if it cannot be created.
     pub fn in_memory() -> Result<Self, WorldError> {
         Self::below(Path::new("/dev/shm")).or_else(|_| Self::new())
     }
@@ -47,7 +46,7 @@ impl TempDir {
         Err(WorldError::Make { path, source: io::ErrorKind::AlreadyExists.into() })
     }
 
-    /// The directory.
+    /// Returns the path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.0
@@ -61,7 +60,7 @@ fn make(path: &Path) -> io::Result<()> {
 
 impl Drop for TempDir {
     fn drop(&mut self) {
-        // silent-ok: what is left in the system's temporary directory harms nobody.
+        // silent-ok: leftovers in the temporary directory harm nobody.
         drop(fs::remove_dir_all(&self.0));
     }
 }

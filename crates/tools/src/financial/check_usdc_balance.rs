@@ -5,6 +5,7 @@
 use automaton_core::tool::{Effect, Risk, ToolCategory};
 
 use crate::error::ToolError;
+use crate::profile::{Requirement, ToolFamily, ToolProfile};
 use crate::tool::{ReadOnlyTool, ToolMetadata};
 
 pub(crate) static TOOL: ReadOnlyTool = ReadOnlyTool::new(
@@ -14,6 +15,10 @@ pub(crate) static TOOL: ReadOnlyTool = ReadOnlyTool::new(
         category: ToolCategory::Financial,
         risk: Risk::Safe,
         effect: Effect::Observes,
+        profile: ToolProfile {
+            requires: Requirement::Money,
+            ..ToolProfile::new(ToolFamily::Money)
+        },
     },
     |context| {
         Box::pin(async move {

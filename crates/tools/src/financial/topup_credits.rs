@@ -13,6 +13,7 @@ use serde::Deserialize;
 
 use crate::context::{ToolContext, TopUpReceipt};
 use crate::error::ToolError;
+use crate::profile::{Requirement, ToolFamily, ToolProfile};
 use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
 
 pub(crate) static TOOL: Builtin<TopupCredits> = Builtin::new(ToolMetadata {
@@ -21,6 +22,7 @@ pub(crate) static TOOL: Builtin<TopupCredits> = Builtin::new(ToolMetadata {
     category: ToolCategory::Financial,
     risk: Risk::Caution,
     effect: Effect::Mutates,
+    profile: ToolProfile { requires: Requirement::Money, ..ToolProfile::new(ToolFamily::Money) },
 });
 
 /// The arguments.

@@ -9,9 +9,12 @@ use automaton_core::trust::Label;
 use automaton_policy::Permit;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::{Map, Number, Value};
 
+use crate::arguments::rename;
 use crate::context::{CreditTransferRequest, ToolContext};
 use crate::error::ToolError;
+use crate::profile::{Requirement, ToolFamily, ToolProfile, WorkClass};
 use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
 
 pub(crate) static TOOL: Builtin<TransferCredits> = Builtin::new(ToolMetadata {
@@ -20,7 +23,42 @@ pub(crate) static TOOL: Builtin<TransferCredits> = Builtin::new(ToolMetadata {
     category: ToolCategory::Financial,
     risk: Risk::Dangerous,
     effect: Effect::Mutates,
-});
+    profile: ToolProfile {
+        requires: Requirement::Money,
+        in_critical_tier: false,
+        class: WorkClass::Productive,
+        ..ToolProfile::new(ToolFamily::Money)
+    },
+})
+.with_renamed_arguments(rename_arguments);
+
+/// Takes the names of the reference runtime, and US dollars in place of cents.
+fn rename_arguments(arguments: &mut Map<String, Value>) {
+    rename(arguments, "to", "to_address");
+    dollars(arguments, "amount_usd", "amount_cents");
+}
+
+/// US dollars that are whole cents, as these.
+fn dollars(arguments: &mut Map<String, Value>, from: &str, to: &str) {
+    let Some(Value::Number(number)) = arguments.get(from) else { return };
+    if let (Some(cents), false) = (cents_of(number), arguments.contains_key(to)) {
+        arguments.remove(from);
+        arguments.insert(to.to_owned(), cents.into());
+    }
+}
+
+/// The cents of a number of dollars, by its digits: `0.1` is ten of them.
+fn cents_of(number: &Number) -> Option<u64> {
+    let text = number.to_string();
+    let (whole, part) = text.split_once('.').unwrap_or((&text, ""));
+    let part = part.trim_end_matches('0');
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if part.len() > 2 || !digits(whole) || !digits(part) {
+        return None;
+    }
+    // silent-ok: what is too large for a number is none.
+    format!("{whole}{part:0<2}").parse().ok()
+}
 
 /// The arguments.
 #[derive(Debug, Deserialize, JsonSchema)]

@@ -11,9 +11,11 @@ use automaton_core::trust::Label;
 use automaton_policy::Permit;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::{Map, Value};
 
 use crate::context::{FetchResult, ToolContext, WebMethod, WebRequest};
 use crate::error::ToolError;
+use crate::profile::{Requirement, ToolFamily, ToolProfile, WorkClass};
 use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
 use crate::vm::head;
 
@@ -23,12 +25,28 @@ pub(crate) static TOOL: Builtin<X402Fetch> = Builtin::new(ToolMetadata {
     category: ToolCategory::Financial,
     risk: Risk::Dangerous,
     effect: Effect::Mutates,
-});
+    profile: ToolProfile {
+        requires: Requirement::Money,
+        in_critical_tier: false,
+        class: WorkClass::Productive,
+        ..ToolProfile::new(ToolFamily::Money)
+    },
+})
+.with_renamed_arguments(parse_headers);
 
 /// What is paid for a request when the model names no other cap, in cents.
 const CAP_CENTS: u64 = 100;
 /// Tokens of a result that are not the answer.
 const FRAME_TOKENS: u32 = 40;
+
+/// Headers that are an object in a text.
+fn parse_headers(arguments: &mut Map<String, Value>) {
+    let Some(Value::String(text)) = arguments.get("headers") else { return };
+    // silent-ok: a text that is no object is refused by the schema.
+    if let Ok(headers) = serde_json::from_str::<Map<String, Value>>(text) {
+        arguments.insert("headers".to_owned(), headers.into());
+    }
+}
 
 /// The arguments.
 #[derive(Debug, Deserialize, JsonSchema)]

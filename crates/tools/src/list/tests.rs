@@ -1,6 +1,7 @@
 //! What holds for every tool of the list.
 
 use super::*;
+use crate::profile::{Requirement, ToolAudience};
 use crate::testing::judged;
 use automaton_core::intent::Intentional;
 use automaton_core::tool::{Effect, Risk};
@@ -11,7 +12,7 @@ use serde_json::{Value, json};
 
 #[test]
 fn the_list_is_what_it_should_be() {
-    let found: Vec<_> = TOOLS
+    let found: Vec<_> = BUILT_IN
         .iter()
         .map(|tool| tool.spec().clone())
         .map(|spec| (spec.name.to_string(), spec.risk, spec.effect))
@@ -63,25 +64,7 @@ fn the_list_is_what_it_should_be() {
         ("remove_port", Risk::Caution, Effect::Mutates),
     ];
     assert_eq!(found, expected.map(|(name, risk, effect)| (name.to_owned(), risk, effect)));
-    let (no_money, weak) = (without_money(), simple());
-    assert_eq!((no_money.len(), weak.len()), (27, 9), "what is about money is left out");
     assert!(find("exec").is_some() && find("Exec").is_none() && find("").is_none());
-}
-
-#[test]
-fn every_tool_is_in_a_family_or_in_all_of_them() {
-    let mut reached: Vec<String> = Vec::new();
-    for of in ToolFamily::ALL {
-        let tools = family(of, true);
-        assert!(tools.len() > OF_EVERY_FAMILY.len(), "{of} is empty");
-        assert!(tools.iter().any(|spec| spec.name.as_str() == CHOOSER), "{of}");
-        reached.extend(tools.iter().map(|spec| spec.name.to_string()));
-        let poor = family(of, false);
-        assert!(poor.iter().all(|spec| spec.category != ToolCategory::Financial), "{of}");
-    }
-    let missing = TOOLS.iter().filter(|tool| !reached.contains(&tool.spec().name.to_string()));
-    assert_eq!(missing.count(), 0);
-    assert!(specs().iter().all(|spec| spec.name.as_str() != CHOOSER), "who has all needs none");
 }
 
 #[test]
@@ -116,7 +99,7 @@ fn schemas_are_what_the_model_reads() {
 
 #[test]
 fn every_schema_is_plain_bounded_and_short() {
-    let (mut size, small) = (0, simple());
+    let mut size = 0;
     for spec in specs() {
         let schema = &spec.parameters;
         assert!(jsonschema::validator_for(schema).is_ok(), "{}", spec.name);
@@ -133,7 +116,8 @@ fn every_schema_is_plain_bounded_and_short() {
             };
             assert!(bounded.is_some(), "{}.{name} has no bound", spec.name);
         }
-        if small.contains(&spec) {
+        let profile = find(spec.name.as_str()).unwrap().profile();
+        if profile.requires == Requirement::Nothing && profile.audience == ToolAudience::Everyone {
             size += text.len() + spec.description.len();
         }
     }
@@ -201,7 +185,7 @@ fn samples() -> Vec<(&'static str, Value)> {
 
 #[test]
 fn a_valid_call_states_its_intents_and_an_invalid_one_is_told() {
-    assert_eq!(samples().len(), TOOLS.len());
+    assert_eq!(samples().len(), BUILT_IN.len());
     for (name, arguments) in samples() {
         let tool = find(name).unwrap();
         let schema = jsonschema::validator_for(&tool.spec().parameters).unwrap();
@@ -230,7 +214,7 @@ fn in_the_last_credits_what_is_offered_is_what_is_allowed() {
         let facts = automaton_policy::Facts { tier, ..crate::testing::facts(tool.spec().risk) };
         let verdict = automaton_policy::judge(tool.parse(&arguments).unwrap(), &facts);
         let refused = verdict.decision().triggered().any(|rule| rule == "survival.critical");
-        assert_eq!(keeps_alive(tool.spec()), !refused, "{name}");
+        assert_eq!(tool.profile().in_critical_tier, !refused, "{name}");
     }
 }
 
@@ -329,15 +313,4 @@ proptest! {
         let refused = verdict.decision().rules_triggered.iter().map(|id: &RuleId| id.as_str()).any(|id| id == "path.workspace");
         prop_assert_eq!(refused, WorkspacePath::parse(&path).is_err());
     }
-}
-
-#[test]
-fn the_tool_that_runs_commands_tells_of_its_network() {
-    let mut tools = specs();
-    tell_network(&mut tools, "Network: only pypi.org.");
-    let told: Vec<&ToolSpec> = tools.iter().filter(|it| it.description.contains("pypi")).collect();
-    let [exec] = told.as_slice() else { panic!("{told:?}") };
-    assert_eq!(exec.name, commands());
-    let text = "Run a shell command in your workspace (/root). Network: only pypi.org. A long ";
-    assert!(exec.description.starts_with(text), "{}", exec.description);
 }

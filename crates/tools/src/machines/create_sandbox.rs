@@ -14,6 +14,7 @@ use serde::Deserialize;
 use super::list_sandboxes::line;
 use crate::context::ToolContext;
 use crate::error::ToolError;
+use crate::profile::{Requirement, ToolFamily, ToolProfile, WorkClass};
 use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
 
 pub(crate) static TOOL: Builtin<CreateSandbox> = Builtin::new(ToolMetadata {
@@ -22,6 +23,12 @@ pub(crate) static TOOL: Builtin<CreateSandbox> = Builtin::new(ToolMetadata {
     category: ToolCategory::Financial,
     risk: Risk::Dangerous,
     effect: Effect::Mutates,
+    profile: ToolProfile {
+        requires: Requirement::Money,
+        in_critical_tier: false,
+        class: WorkClass::Productive,
+        ..ToolProfile::new(ToolFamily::Machines)
+    },
 });
 
 /// What a machine is called that got no name.

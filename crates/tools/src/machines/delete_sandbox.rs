@@ -11,6 +11,7 @@ use serde::Deserialize;
 
 use crate::context::ToolContext;
 use crate::error::ToolError;
+use crate::profile::{Requirement, ToolFamily, ToolProfile};
 use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
 
 pub(crate) static TOOL: Builtin<DeleteSandbox> = Builtin::new(ToolMetadata {
@@ -19,6 +20,7 @@ pub(crate) static TOOL: Builtin<DeleteSandbox> = Builtin::new(ToolMetadata {
     category: ToolCategory::Financial,
     risk: Risk::Dangerous,
     effect: Effect::Mutates,
+    profile: ToolProfile { requires: Requirement::Money, ..ToolProfile::new(ToolFamily::Machines) },
 });
 
 /// The arguments.

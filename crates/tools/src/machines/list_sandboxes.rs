@@ -14,6 +14,7 @@ use serde::Deserialize;
 
 use crate::context::ToolContext;
 use crate::error::ToolError;
+use crate::profile::{Requirement, ToolFamily, ToolProfile};
 use crate::result::add_line;
 use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
 
@@ -23,6 +24,7 @@ pub(crate) static TOOL: Builtin<ListSandboxes> = Builtin::new(ToolMetadata {
     category: ToolCategory::Financial,
     risk: Risk::Safe,
     effect: Effect::Observes,
+    profile: ToolProfile { requires: Requirement::Money, ..ToolProfile::new(ToolFamily::Machines) },
 });
 
 /// No arguments.

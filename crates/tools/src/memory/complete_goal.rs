@@ -10,6 +10,7 @@ use serde::Deserialize;
 use super::{changeable, new_memory, stores};
 use crate::context::ToolContext;
 use crate::error::ToolError;
+use crate::profile::{ToolAudience, ToolFamily, ToolProfile, WorkClass};
 use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
 
 pub(crate) static TOOL: Builtin<CompleteGoal> = Builtin::new(ToolMetadata {
@@ -18,6 +19,11 @@ pub(crate) static TOOL: Builtin<CompleteGoal> = Builtin::new(ToolMetadata {
     category: ToolCategory::Memory,
     risk: Risk::Safe,
     effect: Effect::Mutates,
+    profile: ToolProfile {
+        audience: ToolAudience::Roomy,
+        class: WorkClass::Productive,
+        ..ToolProfile::new(ToolFamily::Memory)
+    },
 });
 
 /// The arguments.
@@ -63,8 +69,9 @@ impl BuiltinCall for CompleteGoal {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Fake, memory_item, run, run_as};
+    use crate::testing::{Fake, run, run_as};
     use automaton_core::trust::Label;
+    use automaton_testkit::memory::memory_item;
     use serde_json::json;
 
     fn fake() -> Fake {

@@ -12,6 +12,7 @@ use serde::Deserialize;
 use super::{changeable, stores};
 use crate::context::ToolContext;
 use crate::error::ToolError;
+use crate::profile::{ToolAudience, ToolFamily, ToolProfile};
 use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
 
 pub(crate) static TOOL: Builtin<Forget> = Builtin::new(ToolMetadata {
@@ -20,6 +21,7 @@ pub(crate) static TOOL: Builtin<Forget> = Builtin::new(ToolMetadata {
     category: ToolCategory::Memory,
     risk: Risk::Safe,
     effect: Effect::Mutates,
+    profile: ToolProfile { audience: ToolAudience::Roomy, ..ToolProfile::new(ToolFamily::Memory) },
 });
 
 /// The arguments.
@@ -48,9 +50,10 @@ impl BuiltinCall for Forget {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Fake, memory_item, run, run_as};
+    use crate::testing::{Fake, run, run_as};
     use automaton_core::memory::MemoryTier;
     use automaton_core::trust::Label;
+    use automaton_testkit::memory::memory_item;
     use serde_json::json;
 
     fn fake() -> Fake {

@@ -13,6 +13,7 @@ use super::percent::Percent;
 use super::{new_memory, store, stores, told};
 use crate::context::ToolContext;
 use crate::error::ToolError;
+use crate::profile::{ToolAudience, ToolFamily, ToolProfile, WorkClass};
 use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
 
 /// The trust in somebody of whom nothing is known, in percent.
@@ -24,6 +25,11 @@ pub(crate) static TOOL: Builtin<NoteAboutAgent> = Builtin::new(ToolMetadata {
     category: ToolCategory::Memory,
     risk: Risk::Safe,
     effect: Effect::Mutates,
+    profile: ToolProfile {
+        audience: ToolAudience::Roomy,
+        class: WorkClass::Communication,
+        ..ToolProfile::new(ToolFamily::Memory)
+    },
 });
 
 /// The arguments.
@@ -77,9 +83,10 @@ impl BuiltinCall for NoteAboutAgent {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Fake, memory_item, run};
+    use crate::testing::{Fake, run};
     use automaton_core::memory::MemoryItem;
     use automaton_core::trust::Label;
+    use automaton_testkit::memory::memory_item;
     use serde_json::json;
 
     #[test]

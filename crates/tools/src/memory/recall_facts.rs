@@ -8,9 +8,9 @@ use automaton_core::intent::Intent;
 use automaton_core::memory::{MemoryItem, MemoryQuery, MemoryTier};
 use automaton_core::tool::{Effect, Risk, ToolCategory};
 use automaton_core::trust::Label;
-use automaton_memory::excerpt::excerpts;
 use automaton_memory::recall::{self, RecallOptions};
 use automaton_memory::render;
+use automaton_memory::shown::{ShownMemory, show};
 use automaton_policy::Permit;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -18,6 +18,7 @@ use serde::Deserialize;
 use super::category::FactCategory;
 use crate::context::ToolContext;
 use crate::error::ToolError;
+use crate::profile::{ToolFamily, ToolProfile};
 use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
 
 /// Facts that come back when the call does not say how many.
@@ -31,6 +32,7 @@ pub(crate) static TOOL: Builtin<RecallFacts> = Builtin::new(ToolMetadata {
     category: ToolCategory::Memory,
     risk: Risk::Safe,
     effect: Effect::Observes,
+    profile: ToolProfile { in_compact_prompt: true, ..ToolProfile::new(ToolFamily::Memory) },
 });
 
 /// The arguments.
@@ -61,9 +63,11 @@ impl BuiltinCall for RecallFacts {
             MemoryQuery { tiers, kind, text, limit: CANDIDATES_MAX, ..MemoryQuery::default() };
         let matches = context.memory.search(query).await.map_err(ToolError::Recall)?;
         let limit = usize::try_from(self.limit.unwrap_or(LIMIT_DEFAULT)).unwrap_or(usize::MAX);
-        let found = excerpts(recall::rank(&matches, &everything(limit, context)), &matches);
-        let shown = listed(&found, "No fact found.");
-        Ok(ToolOutput::found(least(&found), "recall_facts", &shown))
+        let wanted = everything(limit, context);
+        let found = recall::rank(&matches, &wanted);
+        let least = least(&found);
+        let shown = listed(show(found, &matches, &wanted), "No fact found.");
+        Ok(ToolOutput::found(least, "recall_facts", &shown))
     }
 }
 
@@ -84,15 +88,20 @@ pub(super) fn least(found: &[MemoryItem]) -> Label {
 }
 
 /// A line each, or that there is none.
-pub(super) fn listed(found: &[MemoryItem], none: &str) -> String {
-    let lines: Vec<String> = found.iter().map(render::line).collect();
+pub(super) fn listed(
+    found: impl IntoIterator<Item = impl Into<ShownMemory>>,
+    none: &str,
+) -> String {
+    let line = |item| render::line(&Into::into(item));
+    let lines: Vec<String> = found.into_iter().map(line).collect();
     if lines.is_empty() { none.to_owned() } else { lines.join("\n") }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Fake, memory_item, run};
+    use crate::testing::{Fake, run};
+    use automaton_testkit::memory::memory_item;
     use serde_json::json;
 
     #[test]
@@ -105,7 +114,10 @@ mod tests {
         let report = run(&fake, "recall_facts", &json!({"query": "green apples"})).unwrap();
         assert_eq!(report.text.label, Label::Peer);
         let text = report.text.text;
-        assert_eq!(text, "- [m1 domain/a] green apples\n- [m2 domain/b] (from peer) apples");
+        assert_eq!(
+            text,
+            "- [m1 domain/a] (from creator) green apples\n- [m2 domain/b] (from peer test) apples"
+        );
 
         let arguments = json!({"query": "apples", "limit": 1, "category": "domain"});
         let report = run(&fake, "recall_facts", &arguments).unwrap();

@@ -12,6 +12,7 @@ use super::recall_facts::{everything, least, listed};
 use super::stores;
 use crate::context::ToolContext;
 use crate::error::ToolError;
+use crate::profile::{ToolAudience, ToolFamily, ToolProfile};
 use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
 
 /// Procedures that are listed at most.
@@ -23,6 +24,7 @@ pub(crate) static TOOL: Builtin<RecallProcedure> = Builtin::new(ToolMetadata {
     category: ToolCategory::Memory,
     risk: Risk::Safe,
     effect: Effect::Mutates,
+    profile: ToolProfile { audience: ToolAudience::Roomy, ..ToolProfile::new(ToolFamily::Memory) },
 });
 
 /// The arguments.
@@ -80,15 +82,17 @@ async fn list(query: Option<String>, context: &ToolContext<'_>) -> Result<ToolOu
     };
     let matches = context.memory.search(query).await.map_err(ToolError::Recall)?;
     let found = recall::rank(&matches, &everything(usize::MAX, context));
-    let text = listed(&found, "No procedure found.");
-    Ok(ToolOutput::found(least(&found), "recall_procedure", &text))
+    let least = least(&found);
+    let text = listed(found, "No procedure found.");
+    Ok(ToolOutput::found(least, "recall_procedure", &text))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Fake, memory_item, run};
+    use crate::testing::{Fake, run};
     use automaton_core::trust::Label;
+    use automaton_testkit::memory::memory_item;
     use serde_json::json;
 
     fn fake() -> Fake {

@@ -5,18 +5,29 @@
 
 use automaton_core::intent::Intent;
 use automaton_core::memory::MemoryTier;
-use automaton_core::tool::{Effect, Risk, ToolCategory};
+use automaton_core::record::CallRecord;
+use automaton_core::tool::{ArgsHash, Effect, Risk, ToolCategory};
 use automaton_core::trust::Source;
 use automaton_policy::Permit;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::{Map, Value};
 
 use super::category::FactCategory;
 use super::percent::Percent;
 use super::{new_memory, store, stores, told};
+use crate::arguments::rename;
 use crate::context::ToolContext;
+use crate::digest::{CallDigest, CallKind, argument};
 use crate::error::ToolError;
+use crate::profile::{ToolFamily, ToolProfile};
 use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
+
+/// The longest name that a fact gets from its own words alone, in characters.
+const KEY_CHARS_MAX: usize = 100;
+
+/// Digits of its hash in the name of a longer one.
+const HASH_DIGITS: usize = 12;
 
 pub(crate) static TOOL: Builtin<RememberFact> = Builtin::new(ToolMetadata {
     name: "remember_fact",
@@ -24,7 +35,43 @@ pub(crate) static TOOL: Builtin<RememberFact> = Builtin::new(ToolMetadata {
     category: ToolCategory::Memory,
     risk: Risk::Safe,
     effect: Effect::Mutates,
-});
+    profile: ToolProfile {
+        in_compact_prompt: true,
+        ..ToolProfile::new(ToolFamily::Memory)
+    },
+})
+.with_digest(digest)
+.with_renamed_arguments(rename_arguments);
+
+fn digest(call: &CallRecord) -> Option<CallDigest> {
+    let key = argument(call, "key").unwrap_or_default();
+    let value = argument(call, "value").unwrap_or_default();
+    Some(CallDigest::new(CallKind::Stored, format!("{key}: {value}")))
+}
+
+/// Takes the form of the reference runtime, where a fact has no name.
+fn rename_arguments(arguments: &mut Map<String, Value>) {
+    name_fact(arguments);
+    rename(arguments, "fact", "value");
+}
+
+/// A fact in their form has no name: its words are one, and where they are many their
+/// beginning and a hash, so that two facts that begin alike stay two.
+fn name_fact(arguments: &mut Map<String, Value>) {
+    if arguments.contains_key("key") || arguments.contains_key("value") {
+        return;
+    }
+    let Some(fact @ Value::String(text)) = arguments.get("fact") else { return };
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let key = match words.char_indices().nth(KEY_CHARS_MAX) {
+        None => words,
+        Some((end, _)) => {
+            let hash = ArgsHash::of(fact).to_string();
+            format!("{} {}", &words[..end], &hash[..HASH_DIGITS])
+        }
+    };
+    arguments.insert("key".to_owned(), key.into());
+}
 
 /// The arguments.
 #[derive(Debug, Deserialize, JsonSchema)]

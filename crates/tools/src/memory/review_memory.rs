@@ -10,6 +10,7 @@ use serde::Deserialize;
 use super::recall_facts::{least, listed};
 use crate::context::ToolContext;
 use crate::error::ToolError;
+use crate::profile::{ToolAudience, ToolFamily, ToolProfile};
 use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
 
 /// Goals and notes that are shown.
@@ -24,6 +25,7 @@ pub(crate) static TOOL: Builtin<ReviewMemory> = Builtin::new(ToolMetadata {
     category: ToolCategory::Memory,
     risk: Risk::Safe,
     effect: Effect::Observes,
+    profile: ToolProfile { audience: ToolAudience::Roomy, ..ToolProfile::new(ToolFamily::Memory) },
 });
 
 /// The arguments.
@@ -46,7 +48,7 @@ impl BuiltinCall for ReviewMemory {
             let query = MemoryQuery { tiers: vec![tier], limit, ..MemoryQuery::default() };
             let found = context.memory.search(query).await.map_err(ToolError::Recall)?.items;
             label = label.meet(least(&found));
-            parts.push(listed(&found, none));
+            parts.push(listed(found, none));
         }
         Ok(ToolOutput::found(label, "review_memory", &parts.join("\n")))
     }
@@ -55,8 +57,9 @@ impl BuiltinCall for ReviewMemory {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Fake, memory_item, run};
+    use crate::testing::{Fake, run};
     use automaton_core::trust::Label;
+    use automaton_testkit::memory::memory_item;
     use serde_json::json;
 
     #[test]

@@ -12,6 +12,7 @@ use serde::Deserialize;
 use super::{new_memory, store, stores, told};
 use crate::context::ToolContext;
 use crate::error::ToolError;
+use crate::profile::{ToolAudience, ToolFamily, ToolProfile, WorkClass};
 use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
 
 pub(crate) static TOOL: Builtin<SaveProcedure> = Builtin::new(ToolMetadata {
@@ -20,6 +21,11 @@ pub(crate) static TOOL: Builtin<SaveProcedure> = Builtin::new(ToolMetadata {
     category: ToolCategory::Memory,
     risk: Risk::Safe,
     effect: Effect::Mutates,
+    profile: ToolProfile {
+        audience: ToolAudience::Roomy,
+        class: WorkClass::Productive,
+        ..ToolProfile::new(ToolFamily::Memory)
+    },
 });
 
 /// The arguments.

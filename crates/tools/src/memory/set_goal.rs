@@ -11,6 +11,7 @@ use super::percent::Percent;
 use super::{new_memory, store, stores, told};
 use crate::context::ToolContext;
 use crate::error::ToolError;
+use crate::profile::{ToolAudience, ToolFamily, ToolProfile};
 use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
 
 /// The priority of a goal whose call names none, in percent.
@@ -22,6 +23,7 @@ pub(crate) static TOOL: Builtin<SetGoal> = Builtin::new(ToolMetadata {
     category: ToolCategory::Memory,
     risk: Risk::Safe,
     effect: Effect::Mutates,
+    profile: ToolProfile { audience: ToolAudience::Roomy, ..ToolProfile::new(ToolFamily::Memory) },
 });
 
 /// The arguments.

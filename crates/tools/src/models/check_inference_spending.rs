@@ -12,6 +12,7 @@ use serde::Deserialize;
 
 use crate::context::ToolContext;
 use crate::error::ToolError;
+use crate::profile::{Requirement, ToolFamily, ToolProfile};
 use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
 
 pub(crate) static TOOL: Builtin<CheckInferenceSpending> = Builtin::new(ToolMetadata {
@@ -20,6 +21,10 @@ pub(crate) static TOOL: Builtin<CheckInferenceSpending> = Builtin::new(ToolMetad
     category: ToolCategory::Financial,
     risk: Risk::Safe,
     effect: Effect::Observes,
+    profile: ToolProfile {
+        requires: Requirement::ModelChoice,
+        ..ToolProfile::new(ToolFamily::Models)
+    },
 });
 
 /// The arguments.

@@ -12,6 +12,7 @@ use serde::Deserialize;
 
 use crate::context::ToolContext;
 use crate::error::ToolError;
+use crate::profile::{Requirement, ToolFamily, ToolProfile, WorkClass};
 use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
 
 /// The word for the model that its creator gave it.
@@ -24,6 +25,11 @@ pub(crate) static TOOL: Builtin<SwitchModel> = Builtin::new(ToolMetadata {
     category: ToolCategory::Financial,
     risk: Risk::Caution,
     effect: Effect::Mutates,
+    profile: ToolProfile {
+        requires: Requirement::ModelChoice,
+        class: WorkClass::Strategic,
+        ..ToolProfile::new(ToolFamily::Models)
+    },
 });
 
 /// The arguments.

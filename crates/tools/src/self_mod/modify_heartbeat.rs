@@ -14,6 +14,7 @@ use serde::Deserialize;
 
 use crate::context::{ScheduleAction, ScheduleChange, ToolContext};
 use crate::error::ToolError;
+use crate::profile::{ToolAudience, ToolFamily, ToolProfile, WorkClass};
 use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
 
 pub(crate) static TOOL: Builtin<ModifyHeartbeat> = Builtin::new(ToolMetadata {
@@ -22,6 +23,12 @@ pub(crate) static TOOL: Builtin<ModifyHeartbeat> = Builtin::new(ToolMetadata {
     category: ToolCategory::SelfMod,
     risk: Risk::Caution,
     effect: Effect::Mutates,
+    profile: ToolProfile {
+        audience: ToolAudience::Strong,
+        in_critical_tier: false,
+        class: WorkClass::Strategic,
+        ..ToolProfile::new(ToolFamily::Life)
+    },
 });
 
 /// The arguments.

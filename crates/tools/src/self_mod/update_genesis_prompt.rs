@@ -11,6 +11,7 @@ use serde::Deserialize;
 
 use crate::context::ToolContext;
 use crate::error::ToolError;
+use crate::profile::{ToolAudience, ToolFamily, ToolProfile, WorkClass};
 use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
 
 pub(crate) static TOOL: Builtin<UpdateGenesisPrompt> = Builtin::new(ToolMetadata {
@@ -19,6 +20,12 @@ pub(crate) static TOOL: Builtin<UpdateGenesisPrompt> = Builtin::new(ToolMetadata
     category: ToolCategory::Survival,
     risk: Risk::Dangerous,
     effect: Effect::Mutates,
+    profile: ToolProfile {
+        audience: ToolAudience::Roomy,
+        in_critical_tier: false,
+        class: WorkClass::Strategic,
+        ..ToolProfile::new(ToolFamily::Life)
+    },
 });
 
 /// The arguments.

@@ -10,6 +10,7 @@ use serde::Deserialize;
 
 use crate::context::ToolContext;
 use crate::error::ToolError;
+use crate::profile::{ToolAudience, ToolFamily, ToolProfile, WorkClass};
 use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
 
 pub(crate) static TOOL: Builtin<UpdateSoul> = Builtin::new(ToolMetadata {
@@ -18,6 +19,12 @@ pub(crate) static TOOL: Builtin<UpdateSoul> = Builtin::new(ToolMetadata {
     category: ToolCategory::Memory,
     risk: Risk::Caution,
     effect: Effect::Mutates,
+    profile: ToolProfile {
+        audience: ToolAudience::Roomy,
+        in_critical_tier: false,
+        class: WorkClass::Strategic,
+        ..ToolProfile::new(ToolFamily::Memory)
+    },
 });
 
 /// The arguments.

@@ -3,6 +3,7 @@
 use automaton_core::tool::{Effect, Risk, ToolCategory};
 
 use crate::error::ToolError;
+use crate::profile::{ToolAudience, ToolFamily, ToolProfile};
 use crate::tool::{ReadOnlyTool, ToolMetadata};
 
 pub(crate) static TOOL: ReadOnlyTool = ReadOnlyTool::new(
@@ -12,6 +13,10 @@ pub(crate) static TOOL: ReadOnlyTool = ReadOnlyTool::new(
         category: ToolCategory::Memory,
         risk: Risk::Safe,
         effect: Effect::Observes,
+        profile: ToolProfile {
+            audience: ToolAudience::Roomy,
+            ..ToolProfile::new(ToolFamily::Memory)
+        },
     },
     |context| Box::pin(async move { context.soul.view().await.map_err(ToolError::Soul) }),
 );

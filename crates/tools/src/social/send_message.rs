@@ -5,6 +5,7 @@
 
 use automaton_core::id::MessageId;
 use automaton_core::intent::Intent;
+use automaton_core::record::CallRecord;
 use automaton_core::tool::{Effect, Risk, ToolCategory};
 use automaton_core::trust::Labelled;
 use automaton_policy::Permit;
@@ -12,7 +13,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::context::{MessageDraft, ToolContext};
+use crate::digest::{CallDigest, CallKind, argument};
 use crate::error::ToolError;
+use crate::profile::{FamilyMembership, ToolFamily, ToolProfile, WorkClass};
 use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
 
 pub(crate) static TOOL: Builtin<SendMessage> = Builtin::new(ToolMetadata {
@@ -21,7 +24,19 @@ pub(crate) static TOOL: Builtin<SendMessage> = Builtin::new(ToolMetadata {
     category: ToolCategory::Social,
     risk: Risk::Caution,
     effect: Effect::Mutates,
-});
+    profile: ToolProfile {
+        family: FamilyMembership::Every,
+        in_compact_prompt: true,
+        class: WorkClass::Communication,
+        sends_message: true,
+        ..ToolProfile::new(ToolFamily::Files)
+    },
+})
+.with_digest(digest);
+
+fn digest(call: &CallRecord) -> Option<CallDigest> {
+    Some(CallDigest::new(CallKind::Sent, argument(call, "content").unwrap_or_default()))
+}
 
 /// The arguments.
 #[derive(Debug, Deserialize, JsonSchema)]

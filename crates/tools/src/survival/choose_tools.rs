@@ -3,7 +3,7 @@
 //! It changes nothing: what the next turn is offered follows from the record of this one.
 
 use automaton_core::intent::Intent;
-use automaton_core::names::Names;
+use automaton_core::record::CallRecord;
 use automaton_core::tool::{Effect, Risk, ToolCategory};
 use automaton_policy::Permit;
 use schemars::JsonSchema;
@@ -11,6 +11,7 @@ use serde::Deserialize;
 
 use crate::context::ToolContext;
 use crate::error::ToolError;
+use crate::profile::{FamilyMembership, ToolFamily, ToolProfile};
 use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
 
 pub(crate) static TOOL: Builtin<ChooseTools> = Builtin::new(ToolMetadata {
@@ -19,27 +20,19 @@ pub(crate) static TOOL: Builtin<ChooseTools> = Builtin::new(ToolMetadata {
     category: ToolCategory::Survival,
     risk: Risk::Safe,
     effect: Effect::Observes,
+    profile: ToolProfile {
+        family: FamilyMembership::Chooser,
+        in_compact_prompt: true,
+        ..ToolProfile::new(ToolFamily::Life)
+    },
 });
 
-/// Which tools belong together.
-/// Its [`name`](Self::name) is the one for the model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Names)]
-#[serde(rename_all = "snake_case")]
-pub enum ToolFamily {
-    /// To run commands and what stays beside.
-    Commands,
-    /// To read, write and search files.
-    Files,
-    /// To remember and look up.
-    Memory,
-    /// To look after itself.
-    Life,
-    /// To see and choose models.
-    Models,
-    /// To see, buy, give and pay.
-    Money,
-    /// To rent machines and open their ports.
-    Machines,
+/// Returns the family that a recorded call of this tool chose.
+#[must_use]
+pub fn chosen_family(call: &CallRecord) -> Option<ToolFamily> {
+    // silent-ok: what was done had arguments that could be read.
+    let chosen: ChooseTools = serde_json::from_str(&call.arguments).ok()?;
+    Some(chosen.family)
 }
 
 /// The arguments.

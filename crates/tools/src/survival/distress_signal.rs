@@ -11,6 +11,7 @@ use serde::Deserialize;
 
 use crate::context::ToolContext;
 use crate::error::ToolError;
+use crate::profile::{Requirement, ToolFamily, ToolProfile, WorkClass};
 use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
 
 pub(crate) static TOOL: Builtin<DistressSignal> = Builtin::new(ToolMetadata {
@@ -19,6 +20,11 @@ pub(crate) static TOOL: Builtin<DistressSignal> = Builtin::new(ToolMetadata {
     category: ToolCategory::Survival,
     risk: Risk::Dangerous,
     effect: Effect::Mutates,
+    profile: ToolProfile {
+        requires: Requirement::Money,
+        class: WorkClass::Communication,
+        ..ToolProfile::new(ToolFamily::Life)
+    },
 });
 
 /// The arguments.

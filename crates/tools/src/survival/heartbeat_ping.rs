@@ -6,6 +6,7 @@
 use automaton_core::tool::{Effect, Risk, ToolCategory};
 
 use crate::error::ToolError;
+use crate::profile::{Requirement, ToolFamily, ToolProfile};
 use crate::tool::{ReadOnlyTool, ToolMetadata};
 
 pub(crate) static TOOL: ReadOnlyTool = ReadOnlyTool::new(
@@ -15,6 +16,7 @@ pub(crate) static TOOL: ReadOnlyTool = ReadOnlyTool::new(
         category: ToolCategory::Survival,
         risk: Risk::Safe,
         effect: Effect::Observes,
+        profile: ToolProfile { requires: Requirement::Money, ..ToolProfile::new(ToolFamily::Life) },
     },
     |context| Box::pin(async move { context.survival.ping().await.map_err(ToolError::Ping) }),
 );

@@ -5,6 +5,7 @@
 //! of range is refused, never shortened.
 
 use automaton_core::intent::Intent;
+use automaton_core::record::SleepRequest;
 use automaton_core::time::Span;
 use automaton_core::tool::{Effect, Risk, ToolCategory};
 use automaton_policy::Permit;
@@ -13,6 +14,7 @@ use serde::Deserialize;
 
 use crate::context::ToolContext;
 use crate::error::ToolError;
+use crate::profile::{FamilyMembership, ToolFamily, ToolProfile};
 use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput, TurnContinuation};
 
 pub(crate) static TOOL: Builtin<Sleep> = Builtin::new(ToolMetadata {
@@ -21,7 +23,14 @@ pub(crate) static TOOL: Builtin<Sleep> = Builtin::new(ToolMetadata {
     category: ToolCategory::Survival,
     risk: Risk::Caution,
     effect: Effect::Mutates,
-});
+    profile: ToolProfile {
+        family: FamilyMembership::Every,
+        in_compact_prompt: true,
+        ends_turn: Some("you chose to sleep before it."),
+        ..ToolProfile::new(ToolFamily::Life)
+    },
+})
+.with_digest(|_| None);
 
 /// The arguments.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -51,7 +60,8 @@ impl BuiltinCall for Sleep {
         let text = format!("You go to sleep for {} seconds.", self.duration_seconds);
         let note = self.reason.filter(|reason| !reason.trim().is_empty());
         let report = ToolOutput::found(context.voice, "sleep", &text);
-        Ok(ToolOutput { after: TurnContinuation::Sleep { span, note }, ..report })
+        let after = TurnContinuation::Sleep(SleepRequest { span, note });
+        Ok(ToolOutput { after, ..report })
     }
 }
 
@@ -67,7 +77,7 @@ mod tests {
         let arguments = json!({"duration_seconds": 60, "reason": "tired"});
         let report = run(&Fake::default(), "sleep", &arguments).unwrap();
         let (span, note) = (Span::from_secs(60), Some("tired".to_owned()));
-        assert_eq!(report.after, TurnContinuation::Sleep { span, note });
+        assert_eq!(report.after, TurnContinuation::Sleep(SleepRequest { span, note }));
         assert_eq!(report.text.text, "You go to sleep for 60 seconds.");
     }
 

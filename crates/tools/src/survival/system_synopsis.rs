@@ -7,6 +7,7 @@ use automaton_core::tool::{Effect, Risk, ToolCategory};
 
 use crate::context::Synopsis;
 use crate::error::ToolError;
+use crate::profile::{ToolFamily, ToolProfile};
 use crate::tool::{ReadOnlyTool, ToolMetadata};
 
 pub(crate) static TOOL: ReadOnlyTool = ReadOnlyTool::new(
@@ -16,6 +17,7 @@ pub(crate) static TOOL: ReadOnlyTool = ReadOnlyTool::new(
         category: ToolCategory::Survival,
         risk: Risk::Safe,
         effect: Effect::Observes,
+        profile: ToolProfile::new(ToolFamily::Life),
     },
     |context| {
         Box::pin(async move {

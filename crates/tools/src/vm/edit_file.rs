@@ -11,7 +11,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::context::ToolContext;
+use crate::digest::written_file;
 use crate::error::ToolError;
+use crate::profile::{ToolAudience, ToolFamily, ToolProfile, WorkClass};
 use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
 
 /// The largest file that is edited, and that may come of it, in bytes: as much as the policy
@@ -24,7 +26,15 @@ pub(crate) static TOOL: Builtin<EditFile> = Builtin::new(ToolMetadata {
     category: ToolCategory::Vm,
     risk: Risk::Caution,
     effect: Effect::Mutates,
-});
+    profile: ToolProfile {
+        audience: ToolAudience::Strong,
+        in_critical_tier: false,
+        class: WorkClass::Productive,
+        shortened_note: Some(": `read_file` shows the file"),
+        ..ToolProfile::new(ToolFamily::Files)
+    },
+})
+.with_digest(written_file);
 
 /// The arguments.
 #[derive(Debug, Deserialize, JsonSchema)]

@@ -5,8 +5,9 @@
 //! and what was left out.
 
 use automaton_core::intent::Intent;
+use automaton_core::record::CallRecord;
 use automaton_core::time::Span;
-use automaton_core::tool::{Effect, Risk, ToolCategory, ToolSpec};
+use automaton_core::tool::{Effect, Risk, ToolCategory};
 use automaton_policy::Permit;
 use automaton_sandbox::ExitStatus;
 use schemars::JsonSchema;
@@ -14,7 +15,9 @@ use serde::Deserialize;
 
 use super::outputs::{OutputExcerpt, outputs};
 use crate::context::{CommandOutput, ToolContext};
+use crate::digest::{CallDigest, CallKind, argument};
 use crate::error::ToolError;
+use crate::profile::{ToolFamily, ToolProfile, WorkClass};
 use crate::result::add_line;
 use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
 
@@ -23,13 +26,11 @@ const TIMEOUT_MS_DEFAULT: u32 = 30_000;
 /// Tokens of a result that are not the outputs.
 pub(super) const FRAME_TOKENS: u32 = 60;
 
-/// What the description says of the network where nothing may be reached.
-const NO_NETWORK: &str = "No network but localhost.";
+/// Characters of the last line of an output that the digest quotes.
+const LAST_CHARS_MAX: usize = 80;
 
-/// Tells in the description what may be reached.
-pub(crate) fn tell_network(spec: &mut ToolSpec, words: &str) {
-    spec.description = spec.description.replace(NO_NETWORK, words).into();
-}
+/// The sentence of the description about the network where nothing may be reached.
+const NO_NETWORK: &str = "No network but localhost.";
 
 pub(crate) static TOOL: Builtin<Exec> = Builtin::new(ToolMetadata {
     name: "exec",
@@ -38,7 +39,38 @@ pub(crate) static TOOL: Builtin<Exec> = Builtin::new(ToolMetadata {
     category: ToolCategory::Vm,
     risk: Risk::Caution,
     effect: Effect::Mutates,
-});
+    profile: ToolProfile {
+        in_compact_prompt: true,
+        in_critical_tier: false,
+        class: WorkClass::Productive,
+        no_network_note: Some(NO_NETWORK),
+        ..ToolProfile::new(ToolFamily::Commands)
+    },
+})
+.with_digest(digest);
+
+fn digest(call: &CallRecord) -> Option<CallDigest> {
+    let command = argument(call, "command").unwrap_or_default();
+    let line = CallDigest::new(CallKind::Ran, command);
+    let Some(code) = call.exit_code else { return Some(line) };
+    let result = call.result.as_ref().map_or("", |result| result.text.as_str());
+    let last = last_line(result).map_or_else(String::new, |last| format!(", last line: {last}"));
+    Some(CallDigest { end: format!("exit code {code}{last}"), failed: code != 0, ..line })
+}
+
+/// Returns the last line that a command wrote, which often says what came of it: of its standard
+/// output, or of its errors where it wrote nothing else. The inverse of [`render`].
+fn last_line(result: &str) -> Option<&str> {
+    let (_, outputs) = result.split_once("\nstdout: ")?;
+    let (out, errors) = outputs.rsplit_once("\nstderr: ")?;
+    let end = ["\nnote: ", "\nlimits: ", "\n["].iter().filter_map(|mark| errors.find(mark)).min();
+    let errors = errors.get(..end.unwrap_or(errors.len()))?;
+    [out, errors].into_iter().find_map(|text| {
+        let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty())?;
+        let end = line.char_indices().nth(LAST_CHARS_MAX).map_or(line.len(), |(at, _)| at);
+        line.get(..end)
+    })
+}
 
 /// The arguments.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -70,7 +102,8 @@ impl BuiltinCall for Exec {
             context.workspace.exec(&self.command, timeout, Some(context.provenance)).await;
         let ran = outcome.map_err(ToolError::Exec)?;
         let shown = outputs(context, &ran.stdout, &ran.stderr, ran.label, FRAME_TOKENS).await;
-        Ok(ToolOutput::found(ran.label, "exec", &render(&ran, timeout, &shown)))
+        let output = ToolOutput::found(ran.label, "exec", &render(&ran, timeout, &shown));
+        Ok(ToolOutput { exit: Some(ran.status), ..output })
     }
 }
 
@@ -100,6 +133,7 @@ fn render(outcome: &CommandOutput, timeout: Span, shown: &OutputExcerpt) -> Stri
 mod tests {
     use super::*;
     use crate::testing::{Fake, run};
+    use automaton_core::record::CallStatus;
     use automaton_core::trust::Label;
     use automaton_sandbox::CapturedOutput;
     use serde_json::json;
@@ -124,6 +158,40 @@ mod tests {
         let text = report.text.text;
         assert_eq!(text, "exit_code: 3\nstdout: a\nb\nstderr: \nlimits: rlimits");
         assert_eq!(fake.log(), ["exec ls 5 ms"]);
+    }
+
+    /// The record of a call that gave this.
+    fn recorded(output: ToolOutput) -> CallRecord {
+        CallRecord {
+            id: ulid::Ulid::nil().into(),
+            tool: "exec".to_owned(),
+            arguments: json!({"command": "make test"}).to_string(),
+            status: CallStatus::Done,
+            result: Some(output.text),
+            duration: None,
+            exit_code: output.exit.map(ExitStatus::code),
+        }
+    }
+
+    #[test]
+    fn the_digest_says_how_a_command_ended_and_quotes_its_last_line() {
+        let ended = |status, stdout: &str, stderr: &str| {
+            let mut ran = outcome(status, stdout);
+            ran.stderr.head = stderr.into();
+            let fake = Fake { ran: Some(ran), ..Fake::default() };
+            digest(&recorded(run(&fake, "exec", &json!({"command": "x"})).unwrap())).unwrap()
+        };
+        let said = ended(ExitStatus::Exited(101), "running\n1 failed\n\n", "exit_code: 0\n");
+        assert_eq!((said.kind, said.subject.as_str()), (CallKind::Ran, "make test"));
+        assert_eq!((said.end.as_str(), said.failed), ("exit code 101, last line: 1 failed", true));
+        let said = ended(ExitStatus::TimedOut, "", "no such file");
+        assert_eq!(said.end, "exit code 124, last line: no such file");
+        let said = ended(ExitStatus::Exited(0), "exit_code: 7", "");
+        assert_eq!(
+            (said.end.as_str(), said.failed),
+            ("exit code 0, last line: exit_code: 7", false)
+        );
+        assert_eq!(ended(ExitStatus::Exited(0), "", "").end, "exit code 0");
     }
 
     #[test]

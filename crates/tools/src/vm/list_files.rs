@@ -13,7 +13,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::context::ToolContext;
+use crate::digest::read_path;
 use crate::error::ToolError;
+use crate::profile::{ToolAudience, ToolFamily, ToolProfile};
 use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
 
 /// Folders of what programs made, of which only the name is told where they are not named.
@@ -37,7 +39,9 @@ pub(crate) static TOOL: Builtin<ListFiles> = Builtin::new(ToolMetadata {
     category: ToolCategory::Vm,
     risk: Risk::Safe,
     effect: Effect::Observes,
-});
+    profile: ToolProfile { audience: ToolAudience::Strong, ..ToolProfile::new(ToolFamily::Files) },
+})
+.with_digest(read_path);
 
 /// Whether a folder is only named: what programs made, and what may not be read.
 fn is_closed(path: &WorkspacePath, name: &str) -> bool {

@@ -16,7 +16,9 @@ use serde::Deserialize;
 use super::list_files::listed;
 use super::nearest::nearest;
 use crate::context::ToolContext;
+use crate::digest::read_path;
 use crate::error::{HandleError, ToolError};
+use crate::profile::{ToolFamily, ToolProfile};
 use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
 
 /// Lines that one call shows at most, and when it does not say.
@@ -38,7 +40,12 @@ pub(crate) static TOOL: Builtin<ReadFile> = Builtin::new(ToolMetadata {
     category: ToolCategory::Vm,
     risk: Risk::Safe,
     effect: Effect::Observes,
-});
+    profile: ToolProfile {
+        in_compact_prompt: true,
+        ..ToolProfile::new(ToolFamily::Files)
+    },
+})
+.with_digest(read_path);
 
 /// The arguments.
 #[derive(Debug, Deserialize, JsonSchema)]

@@ -15,6 +15,7 @@ use super::exec::FRAME_TOKENS;
 use super::outputs::outputs;
 use crate::context::{BackgroundProcess, ToolContext};
 use crate::error::ToolError;
+use crate::profile::{ToolAudience, ToolFamily, ToolProfile};
 use crate::result::{add_line, cap};
 use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
 
@@ -27,6 +28,10 @@ pub(crate) static TOOL: Builtin<ReadProcess> = Builtin::new(ToolMetadata {
     category: ToolCategory::Vm,
     risk: Risk::Safe,
     effect: Effect::Observes,
+    profile: ToolProfile {
+        audience: ToolAudience::Strong,
+        ..ToolProfile::new(ToolFamily::Commands)
+    },
 });
 
 /// The arguments.

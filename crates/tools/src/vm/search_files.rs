@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 
 use automaton_core::error::ErrorClass;
 use automaton_core::intent::Intent;
+use automaton_core::record::CallRecord;
 use automaton_core::tool::{Effect, Risk, ToolCategory};
 use automaton_core::trust::Label;
 use automaton_memory::tokens::estimate;
@@ -19,7 +20,9 @@ use serde::Deserialize;
 
 use super::list_files::{is_runtimes, listed, looking};
 use crate::context::ToolContext;
+use crate::digest::{CallDigest, CallKind, argument, path};
 use crate::error::ToolError;
+use crate::profile::{ToolAudience, ToolFamily, ToolProfile};
 use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
 
 /// Levels of folders that are searched.
@@ -50,7 +53,17 @@ pub(crate) static TOOL: Builtin<SearchFiles> = Builtin::new(ToolMetadata {
     category: ToolCategory::Vm,
     risk: Risk::Safe,
     effect: Effect::Observes,
-});
+    profile: ToolProfile {
+        audience: ToolAudience::Strong,
+        ..ToolProfile::new(ToolFamily::Files)
+    },
+})
+.with_digest(digest);
+
+fn digest(call: &CallRecord) -> Option<CallDigest> {
+    let pattern = argument(call, "pattern").unwrap_or_default();
+    Some(CallDigest::new(CallKind::Read, format!("{} for {pattern:?}", path(call))))
+}
 
 /// The arguments.
 #[derive(Debug, Deserialize, JsonSchema)]

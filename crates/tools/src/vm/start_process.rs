@@ -4,13 +4,16 @@
 //! so.
 
 use automaton_core::intent::Intent;
+use automaton_core::record::CallRecord;
 use automaton_core::tool::{Effect, Risk, ToolCategory};
 use automaton_policy::Permit;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::context::ToolContext;
+use crate::digest::{CallDigest, CallKind, argument};
 use crate::error::ToolError;
+use crate::profile::{ToolAudience, ToolFamily, ToolProfile, WorkClass};
 use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
 
 pub(crate) static TOOL: Builtin<StartProcess> = Builtin::new(ToolMetadata {
@@ -20,7 +23,19 @@ pub(crate) static TOOL: Builtin<StartProcess> = Builtin::new(ToolMetadata {
     category: ToolCategory::Vm,
     risk: Risk::Caution,
     effect: Effect::Mutates,
-});
+    profile: ToolProfile {
+        audience: ToolAudience::Strong,
+        in_critical_tier: false,
+        class: WorkClass::Productive,
+        leaves_command_running: true,
+        ..ToolProfile::new(ToolFamily::Commands)
+    },
+})
+.with_digest(digest);
+
+fn digest(call: &CallRecord) -> Option<CallDigest> {
+    Some(CallDigest::new(CallKind::Ran, argument(call, "command").unwrap_or_default()))
+}
 
 /// The arguments.
 #[derive(Debug, Deserialize, JsonSchema)]

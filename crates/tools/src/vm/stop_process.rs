@@ -12,6 +12,7 @@ use serde::Deserialize;
 use super::read_process::told;
 use crate::context::ToolContext;
 use crate::error::ToolError;
+use crate::profile::{ToolAudience, ToolFamily, ToolProfile};
 use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
 
 /// How long the end of a process is waited for.
@@ -23,6 +24,11 @@ pub(crate) static TOOL: Builtin<StopProcess> = Builtin::new(ToolMetadata {
     category: ToolCategory::Vm,
     risk: Risk::Safe,
     effect: Effect::Mutates,
+    profile: ToolProfile {
+        audience: ToolAudience::Strong,
+        in_critical_tier: false,
+        ..ToolProfile::new(ToolFamily::Commands)
+    },
 });
 
 /// The arguments.

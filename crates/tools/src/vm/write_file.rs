@@ -11,7 +11,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::context::ToolContext;
+use crate::digest::written_file;
 use crate::error::ToolError;
+use crate::profile::{ToolFamily, ToolProfile, WorkClass};
 use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
 
 pub(crate) static TOOL: Builtin<WriteFile> = Builtin::new(ToolMetadata {
@@ -20,7 +22,15 @@ pub(crate) static TOOL: Builtin<WriteFile> = Builtin::new(ToolMetadata {
     category: ToolCategory::Vm,
     risk: Risk::Caution,
     effect: Effect::Mutates,
-});
+    profile: ToolProfile {
+        in_compact_prompt: true,
+        in_critical_tier: false,
+        class: WorkClass::Productive,
+        shortened_note: Some(": `read_file` shows the file"),
+        ..ToolProfile::new(ToolFamily::Files)
+    },
+})
+.with_digest(written_file);
 
 /// The arguments.
 #[derive(Debug, Deserialize, JsonSchema)]

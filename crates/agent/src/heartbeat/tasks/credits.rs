@@ -12,6 +12,7 @@ use super::{TaskContext, TaskFailure, TaskReport, TaskSpec, TickContext};
 use crate::heartbeat::due::Need;
 use crate::survival;
 
+// tool-name-ok: a task of the heartbeat, which runs without the tool.
 const NAME: &str = "check_credits";
 
 pub(super) const TASK: TaskSpec = TaskSpec {

@@ -57,6 +57,7 @@ fn thresholds(deps: &AgentDeps, settings: &Settings) -> Thresholds {
         reserve: survival::payer(deps).map(|treasury| treasury.limits().reserve),
         prompt_room: Some(room),
         inference_per_day: settings.budgets.ceilings.per_day,
+        turns_per_wake: Some(settings.limits.turns_per_wake),
     }
 }
 

@@ -11,6 +11,7 @@ use crate::deps::AgentDeps;
 use crate::heartbeat::due::Need;
 
 pub(super) const TASK: TaskSpec = TaskSpec {
+    // tool-name-ok: a task of the heartbeat, which runs without the tool.
     name: "heartbeat_ping",
     need: Need::Essential,
     essential: true,
@@ -46,6 +47,7 @@ pub(crate) async fn post(
         usdc_units: known.and_then(|balances| balances.usdc),
         turns: life.turns,
         born_at_ms: life.born_at,
+        started_at_ms: Some(deps.started_at),
         sleeps_until_ms: life.sleep.and_then(|sleep| sleep.until),
         at_ms: now,
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -55,5 +57,7 @@ pub(crate) async fn post(
         None => false,
     };
     let age = now.since(life.born_at);
-    Ok((format!("{}, {} turns, born {age} ago", life.state, life.turns), posted))
+    let uptime = now.since(deps.started_at);
+    let told = format!("{}, {} turns, born {age} ago, up for {uptime}", life.state, life.turns);
+    Ok((told, posted))
 }

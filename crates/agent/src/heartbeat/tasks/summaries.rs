@@ -49,7 +49,8 @@ async fn summarize(ground: &TaskContext, tick: &TickContext) -> Result<TaskRepor
     };
     let waiting = deps.store.unsummarized(SUMMARIZED_MAX).await?;
     let guard = Guard::new()?;
-    let Some(request) = summary_request(&waiting, &deps.model(at), &guard) else {
+    let tools = deps.toolbox.current();
+    let Some(request) = summary_request(&waiting, &deps.model(at), &guard, &tools) else {
         return Ok(TaskReport::done("nothing waits".to_owned()));
     };
     let mut ask = question(ground, &request, route.limits);

@@ -13,6 +13,7 @@ use automaton_store::{Store, StoreError};
 use super::{TaskContext, TaskFailure, TaskReport, TaskSpec, TickContext};
 use crate::heartbeat::due::Need;
 
+// tool-name-ok: a task of the heartbeat, which runs without the tool.
 const NAME: &str = "check_usdc_balance";
 
 pub(super) const TASK: TaskSpec = TaskSpec {

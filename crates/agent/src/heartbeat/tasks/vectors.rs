@@ -81,9 +81,9 @@ mod tests {
     use super::*;
     use automaton_core::embedding::EmbeddingKind;
     use automaton_core::memory::MemoryTier;
-    use automaton_core::time::Timestamp;
-    use automaton_core::trust::{Label, Labelled};
+    use automaton_core::trust::Label;
     use automaton_inference::{BoxFuture, Embeddings};
+    use automaton_testkit::memory::memory_item;
 
     /// Makes a vector of any text but one of a hundred characters, one that points nowhere of what
     /// is empty.
@@ -105,22 +105,7 @@ mod tests {
     }
 
     fn item(id: i64, text: &str) -> MemoryItem {
-        MemoryItem {
-            id: MemoryId(id),
-            tier: MemoryTier::Episodic,
-            kind: "message".to_owned(),
-            name: String::new(),
-            body: Labelled::new(Label::Own, "test", text),
-            strength: 1,
-            seen: 1,
-            successes: 0,
-            failures: 0,
-            turn: None,
-            valid_from: Timestamp::EPOCH,
-            valid_to: None,
-            seen_at: Timestamp::EPOCH,
-            superseded_by: None,
-        }
+        memory_item(id, MemoryTier::Episodic, "message/", Label::Own, text)
     }
 
     #[tokio::test]

@@ -16,9 +16,13 @@ fn ids() -> IdGenerator {
 }
 
 fn call(tool: &str, arguments: &str, (label, result): (Label, &str)) -> CallRecord {
+    // As the tool that ran the command says.
+    let code = result.lines().find_map(|line| line.strip_prefix("exit_code: "));
+    let exit_code = code.filter(|_| tool == "exec").map(|code| code.parse().unwrap());
     let result = Some(Labelled::new(label, tool, result));
     let (tool, arguments) = (tool.to_owned(), arguments.to_owned());
-    CallRecord { id: ids().id(), tool, arguments, status: CallStatus::Done, result, duration: None }
+    let status = CallStatus::Done;
+    CallRecord { id: ids().id(), tool, arguments, status, result, duration: None, exit_code }
 }
 
 fn turn(seq: u64, session: SessionId, thought: &str, calls: Vec<CallRecord>) -> TurnRecord {
@@ -38,7 +42,8 @@ fn turn(seq: u64, session: SessionId, thought: &str, calls: Vec<CallRecord>) -> 
 }
 
 fn add(digest: &mut HistoryDigest, turn: &TurnRecord) {
-    digest.add(&TurnDigest::of(turn, super::super::history::heard(turn)));
+    let tools = ToolSet::built_in().unwrap();
+    digest.add(&TurnDigest::of(turn, super::super::history::heard(turn), &tools));
 }
 
 fn shown(digest: &HistoryDigest) -> String {

@@ -20,10 +20,20 @@ fn ids() -> IdGenerator {
     IdGenerator::new(Arc::new(SystemClock), Arc::new(SystemEntropy))
 }
 
+fn render_turn(turn: &TurnRecord, sizes: TurnSizes, manner: MessageStyle<'_>) -> Vec<Message> {
+    super::render_turn(turn, sizes, manner, &ToolSet::built_in().unwrap())
+}
+
+fn shorten_arguments(call: &CallRecord, tokens: u32) -> String {
+    let tools = ToolSet::built_in().unwrap();
+    super::shorten_arguments(call, tokens, tools.shortened_note(call))
+}
+
 fn call(tool: &str, arguments: &str, result: Option<Labelled>) -> CallRecord {
     let status = if result.is_some() { CallStatus::Done } else { CallStatus::NotStarted };
     let (tool, arguments) = (tool.to_owned(), arguments.to_owned());
-    CallRecord { id: ids().id(), tool, arguments, status, result, duration: None }
+    let id = ids().id();
+    CallRecord { id, tool, arguments, status, result, duration: None, exit_code: None }
 }
 
 fn turn(inputs: Vec<TurnInput>, thought: &str, calls: Vec<CallRecord>) -> TurnRecord {

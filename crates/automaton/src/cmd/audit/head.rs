@@ -45,7 +45,7 @@ struct HeadOutput {
 /// Prints the head of a record that is whole.
 pub(super) fn print(context: &CommandContext) -> Result<(), CliError> {
     let (.., reader) = context.record()?;
-    let ChainHead { entries, hash } = whole(&reader)?;
+    let ChainHead { entries, hash } = read_whole(&reader)?;
     let printed = HeadOutput { entries, head: hash.to_string(), signed: None };
     context.format.answer(&printed, || format!("Entries: {entries}\nHead: 0x{hash}"))
 }
@@ -74,8 +74,8 @@ fn sign_alone(
     passphrase: &PassphraseArgs,
 ) -> Result<String, CliError> {
     let _lock = home::lock(home)?;
-    let ChainHead { entries, hash } = whole(reader)?;
-    let place = passphrase.place(context, &home_of(home))?;
+    let ChainHead { entries, hash } = read_whole(reader)?;
+    let place = passphrase.location(context, &home_of(home))?;
     let config = SignerLaunchConfig {
         home: home_of(home),
         passphrase: place,
@@ -84,7 +84,8 @@ fn sign_alone(
     runtime()?.block_on(async {
         let mut signer = signer::start(&executable()?, &config)?;
         let client = SignerClient::open(signer.socket).await?;
-        let (head, at) = (hash.as_bytes().into(), SystemClock.now());
+        let head = hash.as_bytes().into();
+        let at = SystemClock.now();
         let text = client.audit_head(AuditHead { entries, head, at }).await?;
         drop(client);
         signer.child.wait_timeout(SIGNER_ENDS_WITHIN)?;
@@ -93,9 +94,9 @@ fn sign_alone(
 }
 
 /// The head of a record, which must not be broken: nobody signs for what is.
-fn whole(reader: &Reader) -> Result<ChainHead, CliError> {
+fn read_whole(reader: &Reader) -> Result<ChainHead, CliError> {
     let report = reader.verify_chain()?;
-    super::found(&report, None)?;
+    super::check_report(&report, None)?;
     Ok(ChainHead { entries: report.links, hash: report.head })
 }
 
@@ -103,7 +104,7 @@ fn whole(reader: &Reader) -> Result<ChainHead, CliError> {
 #[derive(Debug)]
 pub(super) struct SavedHead {
     pub(super) head: ChainHead,
-    /// Whose wallet signed it.
+    /// Wallet that signed it.
     wallet: Option<Address>,
 }
 

@@ -22,10 +22,13 @@ use super::passphrase::PassphraseArgs;
 use crate::error::CliError;
 use crate::ui::{self, text::short, when::WallClock};
 
+/// Rows that were tampered with of which a failure tells, besides the first.
+const SHOWN_ROWS_MAX: usize = 10;
+
 /// Characters of a column that are shown on one line.
 const SHOWN_CHARS_MAX: usize = 120;
 
-/// What a person may ask of the record.
+/// Commands for the record.
 #[derive(Debug, Subcommand)]
 pub(crate) enum AuditCommand {
     /// Check that nobody changed the record: each entry carries the hash of the one before it
@@ -33,7 +36,8 @@ pub(crate) enum AuditCommand {
         /// A file that `audit export` wrote [default: the automaton's own record]
         #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
         file: Option<PathBuf>,
-        /// What `audit head` printed earlier, or a file with it: nothing before it may have changed
+        /// A head that `audit head` printed earlier, or a file with it: nothing before it may
+        /// have changed
         #[arg(long, value_name = "FILE_OR_TEXT", value_hint = ValueHint::FilePath)]
         head: Option<String>,
     },
@@ -42,10 +46,10 @@ pub(crate) enum AuditCommand {
         /// Only entries after this number
         #[arg(long, value_name = "ENTRY", default_value_t = 0)]
         since: u64,
-        /// Only entries of this kind: decision, intent, outcome, payment, approval
+        /// Only entries of this kind: decision, outcome, payment, approval, changes
         #[arg(long, value_name = "KIND", value_parser = kind)]
         kind: Option<LinkKind>,
-        /// How many of the last of them
+        /// Number of latest links
         #[arg(short = 'n', long, value_name = "N", default_value_t = 50)]
         lines: usize,
     },
@@ -60,7 +64,7 @@ pub(crate) enum AuditCommand {
         /// Have the wallet sign it
         #[arg(long)]
         signed: bool,
-        /// Who asks, where the automaton does not run.
+        /// The passphrase, if the automaton does not run.
         #[command(flatten)]
         passphrase: PassphraseArgs,
     },
@@ -101,12 +105,14 @@ fn verify(
             (reader.verify_chain()?, departure)
         }
     };
-    let (links, end) = (report.links, report.head);
+    let links = report.links;
+    let end = report.head;
     let document = json!({
         "whole": report.is_whole() && departure.is_none(),
         "entries": links,
         "head": end.to_string(),
         "broken": report.broken.as_ref().map(ToString::to_string),
+        "rows": report.rows.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "since_head": &departure,
     });
     let told = context.format.answer(&document, || {
@@ -116,21 +122,35 @@ fn verify(
             _ => format!("{links} entries, head {end}"),
         }
     });
-    told.and_then(|()| found(&report, departure.as_ref()))
+    told.and_then(|()| check_report(&report, departure.as_ref()))
 }
 
-/// What is wrong, as a failure.
-fn found(report: &ChainReport, departure: Option<&ChainDivergence>) -> Result<(), CliError> {
+/// Returns the error for a broken record.
+fn check_report(report: &ChainReport, departure: Option<&ChainDivergence>) -> Result<(), CliError> {
     let hint = "somebody changed it, or the disk did: compare with a backup, and believe nothing \
                 after that entry";
     let wrong = |what: String| Err(CliError::new(ErrorClass::Denied, what).hint(hint));
     match (&report.broken, departure) {
-        (Some(broken), _) => wrong(format!("the record is broken: {broken}")),
+        (Some(broken), _) => {
+            wrong(format!("the record is broken: {broken}{}", other_problems(report)))
+        }
         (None, Some(departure)) => {
             wrong(format!("the record is not the one of that head: {departure}"))
         }
         (None, None) => Ok(()),
     }
+}
+
+/// Lists the other problems of rows, a line each.
+fn other_problems(report: &ChainReport) -> String {
+    let first = report.broken.as_ref();
+    let others: Vec<_> = report.rows.iter().filter(|row| Some(*row) != first).collect();
+    let shown = others.iter().take(SHOWN_ROWS_MAX).map(|row| format!("\n  {row}"));
+    let mut text: String = shown.collect();
+    if others.len() > SHOWN_ROWS_MAX {
+        text.push_str(&format!("\n  and {} more (see --json)", others.len() - SHOWN_ROWS_MAX));
+    }
+    text
 }
 
 fn opened(file: &Path) -> Result<File, CliError> {
@@ -168,7 +188,8 @@ fn words(link: &ChainLink, clock: &WallClock) -> String {
     let told = told.map(|column| {
         format!("\n  {}: {}", column.name(), short(&column.to_string(), SHOWN_CHARS_MAX))
     });
-    let (ChainLink { seq, kind, subject, .. }, at) = (link, clock.at(link.at));
+    let ChainLink { seq, kind, subject, .. } = link;
+    let at = clock.at(link.at);
     format!("{seq}  {at}  {kind} {subject}{}", told.collect::<String>())
 }
 

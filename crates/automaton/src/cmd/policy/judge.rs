@@ -6,16 +6,16 @@
 use std::io;
 use std::path::Path;
 
-use automaton_agent::parsed_call;
+use automaton_agent::ToolSet;
 use automaton_core::error::ErrorClass;
 use automaton_core::record::DecisionOutcome;
 use automaton_core::time::Timestamp;
-use automaton_core::tool::ArgsHash;
+use automaton_core::tool::{ArgsHash, ToolSpec};
 use automaton_core::wire::judge::{JudgeOutcome, JudgeRequest, JudgeResponse};
-use automaton_inference::{Checker, RawCall};
+use automaton_inference::RawCall;
 use automaton_policy::rates::Attempts;
 use automaton_policy::{Facts, Judge, RuleContext};
-use automaton_tools::{list, secrets_in};
+use automaton_tools::secrets_in;
 
 use super::super::CommandContext;
 use crate::error::CliError;
@@ -69,10 +69,11 @@ pub(super) fn read(path: &Path) -> Result<String, CliError> {
     text_file::read_required(path, INPUT_BYTES_MAX).map_err(|error| failed(&error))
 }
 
-/// Where calls are tried.
+/// Environment for trial calls.
 pub(super) struct PolicyTestBench {
     judge: Judge,
-    checker: Checker,
+    tools: ToolSet,
+    offered: Vec<ToolSpec>,
 }
 
 impl PolicyTestBench {
@@ -85,13 +86,12 @@ impl PolicyTestBench {
                 operator::judge(&operator::path(&home), operator::text(&home)?.as_deref())?
             }
         };
-        let checker = Checker::new(&list::specs()).map_err(|error| {
-            CliError::internal("the schemas of the tools cannot be read", &error)
-        })?;
-        Ok(Self { judge, checker })
+        let tools = ToolSet::built_in()?;
+        let offered = tools.specs();
+        Ok(Self { judge, tools, offered })
     }
 
-    /// What the policy says of a call.
+    /// Judges a call.
     ///
     /// # Errors
     /// When what it is asked under makes no sense.
@@ -103,24 +103,23 @@ impl PolicyTestBench {
             let what = format!("`hour` is 0 to 23, not {}", state.hour);
             return Err(CliError::new(ErrorClass::User, what));
         }
-        let (tool, arguments) = (tool.clone(), arguments.to_string());
+        let tool = tool.clone();
+        let arguments = arguments.to_string();
         let call = RawCall { provider_id: None, tool, arguments };
-        let (checked, prepared) = match parsed_call(&self.checker, &call) {
-            Ok(considered) => considered,
-            Err(reason) => return Ok(invalid(reason)),
+        let parsed = match self.tools.parse_call(&self.offered, &call) {
+            Ok(parsed) => parsed,
+            Err(fault) => return Ok(invalid(fault.sentence)),
         };
-        let Some(tool) = list::find(checked.tool.as_str()) else {
-            return Ok(invalid(format!("There is no tool '{}'.", checked.tool)));
-        };
+        let spec = parsed.tool.spec();
         let facts = Facts {
             input: labels.input,
             heard: labels.heard.unwrap_or(labels.input).meet(labels.input),
-            risk: tool.spec().risk,
+            risk: spec.risk,
             creator,
             paid_hosts: state.paid_hosts.clone(),
             egress: std::sync::Arc::default(),
             origins: labels.origins(),
-            secrets: secrets_in(&checked.arguments, &[]),
+            secrets: secrets_in(&parsed.checked.arguments, &[]),
             attempts: Attempts::default(),
             creator_waits: false,
             gives_alone: state.gives_alone,
@@ -130,13 +129,13 @@ impl PolicyTestBench {
             hard_limit: None,
         };
         let moment = RuleContext {
-            tool: &checked.tool,
+            tool: &spec.name,
             at: Timestamp::from_millis(i64::from(state.hour) * HOUR_MS),
             tier: state.tier,
             turn: state.turn.unwrap_or(1),
             call: state.call.unwrap_or(1),
         };
-        let verdict = self.judge.judge(prepared, &facts, &moment, None);
+        let verdict = self.judge.judge(parsed.prepared, &facts, &moment, None);
         let decision = verdict.decision();
         Ok(JudgeResponse {
             outcome: match decision.outcome {
@@ -146,7 +145,7 @@ impl PolicyTestBench {
             },
             code: decision.code.name().to_owned(),
             reason: decision.reason.to_string(),
-            args_sha256: Some(ArgsHash::of(&checked.arguments).to_string()),
+            args_sha256: Some(ArgsHash::of(&parsed.checked.arguments).to_string()),
             intents: decision.intents.clone(),
             rules_evaluated: decision.evaluated().map(str::to_owned).collect(),
             rules_triggered: decision.triggered().map(str::to_owned).collect(),

@@ -15,7 +15,7 @@ use clap::{Subcommand, ValueHint};
 use super::CommandContext;
 use crate::error::CliError;
 
-/// What a person may ask about the policy.
+/// Commands for the policy.
 #[derive(Debug, Subcommand)]
 pub(crate) enum PolicyCommand {
     /// Show the tools and their risk, who may cause what, the rules and the limits

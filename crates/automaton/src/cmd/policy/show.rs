@@ -78,7 +78,8 @@ fn page(tools: &[ToolSpec], rules: &[RuleListing]) -> String {
     let mut text = "Tools, their families, and how much harm they can do".to_owned();
     for ToolSpec { name, category, risk, .. } in tools {
         let family = json!(category);
-        let (name, family) = (name.as_str(), family.as_str().unwrap_or_default());
+        let name = name.as_str();
+        let family = family.as_str().unwrap_or_default();
         add(&mut text, format_args!("\n  {name:<20} {family:<10} {}", risk.name()));
     }
     text.push_str(
@@ -103,7 +104,7 @@ fn page(tools: &[ToolSpec], rules: &[RuleListing]) -> String {
     text
 }
 
-/// What the creator's approval of a call is good for against a rule.
+/// Returns the effect of the creator's approval on a rule.
 const fn approval(lifted_by: LiftedBy) -> &'static str {
     match lifted_by {
         LiftedBy::Creator => "Your approval of a call lifts it.",
@@ -144,11 +145,12 @@ pub(super) fn explain(context: &CommandContext, id: &str) -> Result<(), CliError
     context.format.answer(&json!({ "decision": found, "rules": objected }), || {
         let DecisionRecord { id, call, tool, decision, at } = &found;
         let NewDecision { outcome, code, reason, risk, .. } = decision;
-        let (tool, reason) = (short(tool, 64), short(reason, 600));
+        let tool = short(tool, 64);
+        let reason = short(reason, 600);
         let mut text = format!(
             "{tool} at {}: {} ({code})\n  {reason}\n  risk of the tool: {}\n  decision {id}, call \
              {call}",
-            context.clock().told(*at),
+            context.clock().with_age(*at),
             phrases::verdict(*outcome),
             risk.name()
         );
@@ -202,7 +204,10 @@ mod tests {
         let page = page(&[], &[]);
         let table = page.split("\n\n").find(|part| part.starts_with("What it may do")).unwrap();
         assert!(document.contains(table), "docs/judgement.md: {table}");
-        let rows: Vec<&str> = document.lines().filter(|line| line.starts_with("| `")).collect();
+        let rows: Vec<&str> = document
+            .lines()
+            .filter(|line| line.starts_with("| `") && !line.starts_with("| `automaton "))
+            .collect();
         let rules = catalogue::rules().map(|rule| {
             let yes = if rule.lifted_by == LiftedBy::Creator { "yes" } else { "no" };
             format!("| `{}` | {} | {yes} |", rule.id, rule.sentence)

@@ -31,7 +31,8 @@ pub(super) fn run(
         let judged = bench.judge(&case.asked())?;
         let met = case.is_met(&judged);
         wrong += usize::from(!met);
-        let (name, judged) = (&case.name, &judged);
+        let name = &case.name;
+        let judged = &judged;
         context.format.answer(&CaseResult { name, met, judged }, || {
             let JudgeExpectation { outcome, rule } = &case.expect;
             let rule = rule.as_ref().map_or_else(String::new, |rule| format!(" by {rule}"));

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use self::NoEffect::{Meaningless, WaitsFor};
 use super::ConfigFile;
 
-/// Why a key has no effect.
+/// Reason for which a key has no effect.
 #[derive(Debug, Clone, Copy)]
 enum NoEffect {
     /// It has none before this part is there.
@@ -36,7 +36,7 @@ keys! { FIELDS, IDLE of ConfigFile;
         summarize_history sampling
         allowed_origins egress max_tokens_per_turn max_turns_per_cycle log_level webhook_url
         otlp_endpoint otlp_protocol metrics_addr conway_api_url conway_api_key anthropic_api_key openai_api_key ollama_base_url
-        inference_model model_strategy treasury_policy soul_config stop_loss wake_envelope approvals db_path
+        inference_model model_strategy treasury_policy soul_config stop_loss wake_envelope snapshots approvals db_path
         heartbeat_config_path sandbox_id wallet_address version rpc_url network networks chain_type;
     others: schema idle_keys;
     idle:
@@ -52,7 +52,7 @@ keys! { FIELDS, IDLE of ConfigFile;
         max_replans "maxReplans" CHILDREN;
 }
 
-/// Whether a key is one of the file, letter by letter.
+/// Returns true if a key is one of the file, letter by letter.
 pub(super) fn is_known(key: &str) -> bool {
     let is_used = |field: &&str| in_camel_case(field) == key;
     key == "$schema" || IDLE.iter().any(|(idle, _)| *idle == key) || FIELDS.iter().any(is_used)

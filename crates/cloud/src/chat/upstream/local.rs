@@ -40,7 +40,7 @@ pub(super) async fn think(
     if !chat.stream {
         let done = local.ask(&request, &NoTokenSink).await;
         let done = done.map_err(|error| failed(asked, &error))?;
-        let whole = serde_json::to_vec(&speech.whole(&done)).map_err(internal)?;
+        let whole = serde_json::to_vec(&speech.whole_response(&done)).map_err(internal)?;
         return answer.document(whole.into()).map_err(|what| unreadable(asked, &what));
     }
     let live = StreamingSink(Mutex::new((speech, &mut *answer, None)));

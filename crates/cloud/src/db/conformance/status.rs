@@ -16,6 +16,7 @@ pub(super) async fn statuses(home: &DbHome) {
         usdc_units: Some(MicroUsdc::new(7)),
         turns,
         born_at_ms: START,
+        started_at_ms: Some(START),
         sleeps_until_ms: None,
         at_ms: START,
         version: "0.1.0".to_owned(),

@@ -26,10 +26,10 @@ pub struct TransferRequest {
     /// The wallet that gets the credits.
     #[serde(alias = "toAddress")]
     pub to_address: String,
-    /// How much, in whole cents, at least one.
+    /// Amount in whole cents, at least one.
     #[serde(alias = "amountCents", deserialize_with = "amount")]
     pub amount_cents: i64,
-    /// What it is for, at most 500 bytes.
+    /// Note, at most 500 bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
@@ -39,18 +39,18 @@ pub struct TransferRequest {
 pub struct TransferReply {
     /// Its id.
     pub transfer_id: String,
-    /// How far it is. What is not named here is no success.
+    /// State of the transfer. A state that is not named here is no success.
     pub status: TransferStatus,
-    /// Who got the credits.
+    /// Recipient.
     pub to_address: String,
-    /// How much.
+    /// Amount in cents.
     pub amount_cents: i64,
-    /// What the sender has left, in whole cents, rounded down.
+    /// Balance of the sender afterwards, in whole cents, rounded down.
     #[serde(alias = "new_balance_cents")]
     pub balance_after_cents: i64,
 }
 
-/// How far a transfer is.
+/// State of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TransferStatus {
@@ -61,15 +61,15 @@ pub enum TransferStatus {
 /// The reply to `GET /v1/credits/history`, newest first.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HistoryReply {
-    /// What happened.
+    /// Changes of the balance.
     #[serde(alias = "transactions")]
     pub history: Vec<HistoryEntry>,
     /// The same page of what the wallet sold: USDC on the chain, no credits.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sales: Vec<SaleEntry>,
-    /// How many were asked for.
+    /// Requested number of entries.
     pub limit: u32,
-    /// How many newer ones were left out.
+    /// Number of newer entries that are left out.
     pub offset: u64,
 }
 
@@ -78,14 +78,14 @@ pub struct HistoryReply {
 pub struct HistoryEntry {
     /// Its number in the ledger.
     pub id: i64,
-    /// Why.
+    /// Reason of the change.
     #[serde(rename = "type")]
     pub kind: EntryKind,
     /// By how much, in whole cents, rounded towards zero.
     pub amount_cents: i64,
     /// By how much, exactly.
     pub amount_microcents: Microcents,
-    /// What was there after it, exactly.
+    /// Exact balance afterwards.
     pub balance_after_microcents: Microcents,
     /// The other wallet of a transfer, or who bought credits for this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -93,10 +93,10 @@ pub struct HistoryEntry {
     /// The note of a transfer, the model of a call, or what was given back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Whether the wallet that got them has not signed in yet: they wait for it.
+    /// True if the recipient's wallet has not signed in yet; the credits wait for it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unclaimed: bool,
-    /// When, in milliseconds since the Unix epoch.
+    /// Time, in milliseconds since the Unix epoch.
     pub at_ms: Timestamp,
 }
 
@@ -109,17 +109,17 @@ pub struct SaleEntry {
     pub machine: RemoteMachineId,
     /// Its port.
     pub port: u16,
-    /// What was paid, in base units of USDC.
+    /// Price, in base units of USDC.
     pub amount_micro_usdc: MicroUsdc,
-    /// Who paid.
+    /// Address of the payer.
     pub payer: String,
     /// The transaction.
     pub transaction: String,
-    /// When, in milliseconds since the Unix epoch.
+    /// Time, in milliseconds since the Unix epoch.
     pub at_ms: Timestamp,
 }
 
-/// Why a wallet has more or less than before.
+/// Reason for a change of a balance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EntryKind {
@@ -138,7 +138,7 @@ pub enum EntryKind {
 /// The body of `POST /v1/credits/ceiling`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CeilingRequest {
-    /// What the wallet may transfer in any 24 hours by all of its keys, in whole cents.
+    /// Ceiling for transfers of the wallet in any 24 hours, by all of its keys, in whole cents.
     #[serde(alias = "ceilingCents")]
     pub ceiling_cents: u32,
     /// The number of the message, higher than that of any before; without one the
@@ -155,9 +155,9 @@ pub struct CeilingRequest {
 pub struct CeilingReply {
     /// The beginning of the key that asks.
     pub key_prefix: String,
-    /// What its wallet may transfer in any 24 hours by all of its keys.
+    /// Ceiling for transfers of the wallet in any 24 hours, by all of its keys, in whole cents.
     pub ceiling_cents: i64,
-    /// What its wallet transferred in the last 24 hours, by whichever key.
+    /// Transfers of the wallet in the last 24 hours, by all of its keys, in whole cents.
     pub transferred_cents: i64,
     /// The number of the last message.
     pub serial: i64,

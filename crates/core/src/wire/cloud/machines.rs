@@ -11,10 +11,10 @@ use crate::id::RemoteMachineId;
 use crate::money::Microcents;
 use crate::time::Timestamp;
 
-/// What is said of a machine that is not there or is somebody else's: the same, since
-/// nobody may find out which.
+/// Message for a machine that does not exist or belongs to somebody else. It is the same for
+/// both, so that nobody finds out which.
 pub const NO_SUCH_MACHINE: &str = "Sandbox not found or access denied";
-/// What is said where no machine can be made now.
+/// Message if no machine can be made now.
 pub const NO_WORKERS: &str = "No healthy workers available";
 /// The code of the refusal of what a machine's disk has no room for.
 pub const DISK_FULL: &str = "DISK_FULL";
@@ -34,7 +34,7 @@ pub struct CreateMachineRequest {
     /// Disk in GiB, at least.
     #[serde(alias = "diskGb", deserialize_with = "at_most_u32")]
     pub disk_gb: u32,
-    /// Where it should be.
+    /// Requested region.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub region: Option<String>,
 }
@@ -62,10 +62,10 @@ pub struct MachineReply {
     /// Its name.
     #[serde(default)]
     pub name: String,
-    /// What it does: `running` is what can be used.
+    /// State of the machine; `running` means that it can be used.
     #[serde(default = "unknown")]
     pub status: String,
-    /// Where it is.
+    /// Region.
     #[serde(default)]
     pub region: String,
     /// Processors.
@@ -80,13 +80,13 @@ pub struct MachineReply {
     /// The price of a month in which it runs throughout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub monthly_cents: Option<i64>,
-    /// What it has cost so far.
+    /// Cost so far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub billed_microcents: Option<Microcents>,
-    /// Why it stopped or failed, when nobody asked for that.
+    /// Reason of a stop or failure that nobody asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// When it was asked for, in ISO 8601.
+    /// Time of the request, in ISO 8601.
     #[serde(default)]
     pub created_at: String,
 }
@@ -108,7 +108,7 @@ pub struct MachinesReply {
 pub struct ExecRequest {
     /// A command line for the machine's shell.
     pub command: String,
-    /// How long it may run, in milliseconds.
+    /// Timeout in milliseconds.
     #[serde(default, alias = "timeout_ms", skip_serializing_if = "Option::is_none")]
     pub timeout: Option<u64>,
 }
@@ -116,21 +116,21 @@ pub struct ExecRequest {
 /// The reply to it, which may come after any number of spaces.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ExecReply {
-    /// What it wrote to its standard output; of much the beginning and the end.
+    /// Standard output; of a long one the beginning and the end.
     #[serde(default)]
     pub stdout: String,
     /// The same of its standard error.
     #[serde(default)]
     pub stderr: String,
-    /// How it ended, as shells tell it: 124 for its time limit, 137 for a kill, 125 for what
-    /// could not be run or followed.
+    /// Exit code as shells have it: 124 for the time limit, 137 for a kill, 125 for a command
+    /// that could not be run or followed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
     /// The same, for readers of the other spelling.
     #[serde(rename = "exitCode", default, skip_serializing_if = "Option::is_none")]
     pub exit_code_too: Option<i32>,
-    /// Whether nothing of others can come into the machine: it has no way out and no port is
-    /// exposed. Only our server says so.
+    /// True if no text of others can reach the machine: it has no way out and no exposed port.
+    /// Only our server says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub isolated: Option<bool>,
 }
@@ -142,7 +142,7 @@ impl ExecReply {
         Self { stdout, stderr, exit_code: Some(code), exit_code_too: Some(code), isolated: None }
     }
 
-    /// How it ended; -1 where the reply does not say it, which is no success.
+    /// Returns the exit code; -1 if the reply has none, which is no success.
     #[must_use]
     pub fn code(&self) -> i32 {
         self.exit_code.or(self.exit_code_too).unwrap_or(-1)
@@ -152,7 +152,7 @@ impl ExecReply {
 /// The body of `POST /v1/sandboxes/{id}/files/upload/json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct UploadRequest {
-    /// Where.
+    /// Path of the file.
     pub path: String,
     /// The whole new content.
     pub content: String,
@@ -174,9 +174,9 @@ pub struct UploadReply {
 pub struct FilesReply {
     /// The folder.
     pub path: String,
-    /// What is in it, by name.
+    /// Entries, by name.
     pub files: Vec<FileEntry>,
-    /// Whether there is more than is told.
+    /// True if there are more entries than are listed.
     pub truncated: bool,
 }
 
@@ -187,14 +187,14 @@ pub struct FileEntry {
     pub name: String,
     /// Its path.
     pub path: String,
-    /// What it is.
+    /// Kind of the entry.
     #[serde(rename = "type")]
     pub kind: FileEntryKind,
     /// The size of a file.
     pub size: u64,
 }
 
-/// What has a name in a folder.
+/// Kind of an entry in a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FileEntryKind {
@@ -213,8 +213,7 @@ pub enum FileEntryKind {
 pub struct ExposePortRequest {
     /// The port inside the machine.
     pub port: u16,
-    /// What each request to it costs, in USDC as a decimal such as `0.01`; nothing, or
-    /// zero, where it is free.
+    /// Price of each request in USDC, as a decimal such as `0.01`; `None` or zero if it is free.
     #[serde(default, alias = "priceUsdc", skip_serializing_if = "Option::is_none")]
     pub price_usdc: Option<String>,
 }
@@ -224,13 +223,13 @@ pub struct ExposePortRequest {
 pub struct PortReply {
     /// The port inside the machine.
     pub port: u16,
-    /// Where anybody reaches it.
+    /// Public address.
     #[serde(alias = "publicUrl", alias = "url")]
     pub public_url: String,
-    /// Where those reach it who cannot resolve that name.
+    /// Address for clients that cannot resolve that name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path_url: Option<String>,
-    /// What each request costs, in USDC as a decimal; nothing where it is free.
+    /// Price of each request in USDC, as a decimal; `None` if it is free.
     #[serde(default, alias = "priceUsdc", skip_serializing_if = "Option::is_none")]
     pub price_usdc: Option<String>,
 }
@@ -247,12 +246,12 @@ pub struct PortsReply {
 pub struct AckReply {
     /// `true`.
     pub success: bool,
-    /// What was done.
+    /// Description of the change.
     pub message: String,
 }
 
-/// What a connection that waits for a visitor of a tunnel is upgraded to. The cloud says a
-/// port, in digits with a line feed after them; the answer is [`TUNNEL_TAKEN`], and the visitor's
+/// Protocol to which a connection that waits for a tunnel's visitor is upgraded. The cloud sends
+/// a port in digits with a line feed. The answer is [`TUNNEL_TAKEN`], after which the visitor's
 /// bytes follow in both directions, or [`TUNNEL_NOBODY`].
 pub const TUNNEL_PROTOCOL: &str = "automaton-tunnel/1";
 /// The port answers.
@@ -263,7 +262,7 @@ pub const TUNNEL_NOBODY: u8 = b'-';
 /// The reply to `POST /v1/tunnels`: the caller's own sandbox, as a place of ports.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TunnelReply {
-    /// What stands for the id of a machine wherever ports are exposed.
+    /// Id that stands for the machine in the routes of exposed ports.
     pub id: RemoteMachineId,
     /// The label of its host names.
     pub short_id: String,
@@ -286,21 +285,21 @@ pub struct MetricsReply {
     /// Its files, when they were last counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk_bytes: Option<u64>,
-    /// What its files may take.
+    /// Limit of its disk, in bytes.
     pub disk_limit_bytes: u64,
     /// Minutes that were charged.
     pub billed_minutes: u64,
-    /// What they cost.
+    /// Charge for them.
     pub billed_microcents: Microcents,
     /// Until when it is paid for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paid_until_ms: Option<Timestamp>,
-    /// What it sent out; nothing where it has no way out.
+    /// Outgoing traffic; `None` if it has no way out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub egress: Option<EgressMetrics>,
 }
 
-/// What the programs of a machine sent out, within the last day that was begun.
+/// Outgoing traffic of a machine's programs since the start of the last day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct EgressMetrics {
     /// Requests that were let through.

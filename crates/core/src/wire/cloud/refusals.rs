@@ -21,7 +21,7 @@ pub struct ModelErrorBody {
     pub detail: Option<String>,
 }
 
-/// What went wrong, as clients of `OpenAI` read it.
+/// Error in the form that clients of `OpenAI` read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ModelError {
     /// For people.
@@ -35,8 +35,8 @@ pub struct ModelError {
     pub param: Option<String>,
 }
 
-/// What went wrong with an answer that had begun, as clients of `OpenAI`'s responses read it. The
-/// same stands in `error`, where their own programs look for it.
+/// Error of an answer that had begun, in the form that clients of `OpenAI`'s responses read. The
+/// same is in `error`, which their own programs read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResponsesErrorEvent {
     /// Always `error`.
@@ -48,7 +48,7 @@ pub struct ResponsesErrorEvent {
     pub message: String,
     /// The field of the request that is wrong, where it is one.
     pub param: Option<String>,
-    /// How many events came before.
+    /// Number of earlier events.
     pub sequence_number: usize,
     /// All of it.
     pub error: ModelError,
@@ -74,7 +74,7 @@ pub struct MessagesErrorBody {
     pub detail: Option<String>,
 }
 
-/// What went wrong, as clients of Anthropic read it.
+/// Error in the form that clients of Anthropic read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MessagesError {
     /// The kind, such as `invalid_request_error`.

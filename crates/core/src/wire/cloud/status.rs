@@ -20,25 +20,28 @@ pub const STATUS_TEXT_BYTES_MAX: usize = 256;
 pub struct StatusReport {
     /// Its name.
     pub name: String,
-    /// What it is doing.
+    /// State.
     pub state: AgentState,
-    /// How well off it is, if that is known.
+    /// Survival tier, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tier: Option<SurvivalTier>,
     /// Its credits, if they are known, in 10⁻⁶ cents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credits_microcents: Option<Microcents>,
-    /// What its wallet holds, if that is known, in 10⁻⁶ USDC.
+    /// USDC of its wallet, if that is known, in 10⁻⁶ USDC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usdc_units: Option<MicroUsdc>,
     /// Turns of its life.
     pub turns: u64,
-    /// When it was born.
+    /// Time of its birth.
     pub born_at_ms: Timestamp,
+    /// When its process began. Its uptime is the time from then to `at_ms`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at_ms: Option<Timestamp>,
     /// Until when it means to sleep, if it sleeps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sleeps_until_ms: Option<Timestamp>,
-    /// When this was so, by its own clock.
+    /// Time of the report, by its own clock.
     pub at_ms: Timestamp,
     /// The version of its program.
     pub version: String,
@@ -48,11 +51,11 @@ pub struct StatusReport {
 /// one of its creator's.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StatusReply {
-    /// Whose it is.
+    /// Address of the automaton.
     #[schemars(with = "String")]
     pub address: Address,
-    /// When it came, by the cloud's clock.
+    /// Time of arrival, by the cloud's clock.
     pub received_at_ms: Timestamp,
-    /// What it said.
+    /// The report.
     pub status: StatusReport,
 }

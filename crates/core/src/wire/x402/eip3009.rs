@@ -19,7 +19,7 @@ const TRANSFER_TYPEHASH: B256 =
 const DOMAIN_TYPEHASH: B256 =
     b256!("8b73c3c69bb8fe3d512ecc4cf759cc79239f7b179b0ffacaa9a75d522b39400f");
 
-/// What the owner of tokens signs. All numbers are decimal text on the wire.
+/// Authorization that the owner of tokens signs. All numbers are decimal text on the wire.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Authorization {
@@ -31,7 +31,7 @@ pub struct Authorization {
     #[serde(serialize_with = "checksummed")]
     #[schemars(with = "String")]
     pub to: Address,
-    /// How much, in base units of the token.
+    /// Amount, in base units of the token.
     #[serde(with = "decimal")]
     #[schemars(with = "String")]
     pub value: U256,
@@ -54,7 +54,7 @@ pub struct ExactPayload {
     /// r, s and v of an account; a contract wallet's may be longer.
     #[schemars(with = "String")]
     pub signature: Bytes,
-    /// What was signed.
+    /// The signed authorization.
     pub authorization: Authorization,
 }
 

@@ -17,13 +17,13 @@ pub struct FacilitatorRequest {
     /// The version that the seller speaks.
     #[serde(rename = "x402Version", deserialize_with = "lenient::whole")]
     pub version: u32,
-    /// What the buyer sent.
+    /// Payment of the buyer.
     pub payment_payload: PaymentPayload,
-    /// What the seller asked for.
+    /// Requirements of the seller.
     pub payment_requirements: PaymentRequirements,
 }
 
-/// What a seller asks for: what has an `amount` is version 2.
+/// Requirements of a seller. Version 2 has a field `amount`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum PaymentRequirements {
@@ -37,12 +37,12 @@ pub enum PaymentRequirements {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct VerifyResponse {
-    /// Whether the payment can be settled now.
+    /// True if the payment can be settled now.
     pub is_valid: bool,
-    /// Why not: a code of x402's SDKs.
+    /// Code of x402's SDKs for the reason, if it cannot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub invalid_reason: Option<String>,
-    /// Who pays.
+    /// Address of the payer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payer: Option<String>,
 }
@@ -50,7 +50,7 @@ pub struct VerifyResponse {
 /// The reply to `GET /supported`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SupportedResponse {
-    /// What can be settled.
+    /// Schemes and networks that can be settled.
     pub kinds: Vec<SupportedKind>,
     /// Extensions of the facilitator.
     pub extensions: Vec<String>,

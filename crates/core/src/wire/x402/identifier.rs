@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 /// The extension's key among the others.
 pub const KEY: &str = "payment-identifier";
 
-/// How long a name may be, in characters.
+/// Length of a name, in characters.
 const LENGTHS: std::ops::RangeInclusive<usize> = 16..=128;
 
-/// What a demand and a payment say in it.
+/// Content of the extension in a demand and in a payment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PaymentIdentifierInfo {
-    /// Whether a payment without a name is refused.
+    /// True if a payment without a name is refused.
     #[serde(default, deserialize_with = "super::lenient::or_default")]
     pub required: bool,
     /// The name.
@@ -28,7 +28,7 @@ pub struct PaymentIdentifierInfo {
 #[error("{KEY}: the id must be 16 to 128 letters, digits, hyphens or underscores")]
 pub struct IdentifierError;
 
-/// What a server that takes names says in its demand, as its extensions.
+/// Returns the extension of a demand by a server that accepts names.
 #[must_use]
 pub fn offered() -> Value {
     let id = json!({

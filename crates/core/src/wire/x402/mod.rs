@@ -80,8 +80,8 @@ impl ChainId {
         }
     }
 
-    /// How many blocks have to come after one before what it says is taken for good:
-    /// those that a fork may undo.
+    /// Returns the number of blocks that must follow a block before it counts as final, by the
+    /// forks that can occur.
     #[must_use]
     pub const fn confirmations(self) -> u64 {
         match self {
@@ -121,7 +121,7 @@ impl fmt::Display for ChainId {
     }
 }
 
-/// What a token calls itself in its EIP-712 domain: `extra` of a demand.
+/// Name and version of a token in its EIP-712 domain: `extra` of a demand.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Extra {
@@ -135,7 +135,7 @@ pub struct Extra {
         skip_serializing_if = "Option::is_none"
     )]
     pub version: Option<String>,
-    /// How the transfer is authorized; absent means `eip3009`.
+    /// Method of authorization; absent means `eip3009`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asset_transfer_method: Option<String>,
 }

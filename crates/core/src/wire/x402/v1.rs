@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{ExactPayload, Extra, lenient};
 
-/// What `X-PAYMENT-RESPONSE` holds: that of version 2 without an amount.
+/// Content of `X-PAYMENT-RESPONSE`: that of version 2 without an amount.
 pub use super::v2::SettlementResponse;
 
 /// The number of this version.
@@ -20,7 +20,7 @@ pub struct PaymentRequiredV1 {
     /// The version.
     #[serde(rename = "x402Version", deserialize_with = "lenient::whole")]
     pub version: u32,
-    /// Why a payment is asked for, or was not taken.
+    /// Reason for the demand, or for the refusal of a payment.
     #[serde(default, deserialize_with = "lenient::or_default")]
     pub error: String,
     /// The ways to pay.
@@ -31,11 +31,11 @@ pub struct PaymentRequiredV1 {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PaymentRequirementsV1 {
-    /// How: `exact`.
+    /// Scheme: `exact`.
     pub scheme: String,
-    /// Where: a name of version 1, or CAIP-2.
+    /// Network: a name of version 1, or CAIP-2.
     pub network: String,
-    /// How much, in base units, as decimal digits.
+    /// Amount in base units, as decimal digits.
     #[serde(deserialize_with = "lenient::digits")]
     pub max_amount_required: String,
     /// The token's contract.
@@ -45,13 +45,13 @@ pub struct PaymentRequirementsV1 {
     /// The URL that is paid for.
     #[serde(default, deserialize_with = "lenient::or_default")]
     pub resource: String,
-    /// What it is, in words.
+    /// Description in words.
     #[serde(default, deserialize_with = "lenient::or_default")]
     pub description: String,
     /// The media type of the answer.
     #[serde(default, deserialize_with = "lenient::or_default")]
     pub mime_type: String,
-    /// How long the authorization should be valid, in seconds.
+    /// Validity of the authorization, in seconds.
     #[serde(deserialize_with = "lenient::whole")]
     pub max_timeout_seconds: u64,
     /// The token's domain.
@@ -59,7 +59,7 @@ pub struct PaymentRequirementsV1 {
     pub extra: Option<Extra>,
 }
 
-/// What `X-PAYMENT` holds.
+/// Content of `X-PAYMENT`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PaymentPayloadV1 {
     /// The version that the client echoes: 1, or 2 from clients that speak both

@@ -12,16 +12,16 @@ use super::{ExactPayload, Extra, lenient};
 /// The number of this version.
 pub const VERSION: u32 = 2;
 
-/// What `PAYMENT-REQUIRED` holds.
+/// Content of `PAYMENT-REQUIRED`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PaymentRequiredV2 {
     /// The version.
     #[serde(rename = "x402Version", deserialize_with = "lenient::whole")]
     pub version: u32,
-    /// Why a payment is asked for, or was not taken.
+    /// Reason for the demand, or for the refusal of a payment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// What is paid for.
+    /// Resource that is paid for.
     pub resource: ResourceInfo,
     /// The ways to pay.
     pub accepts: Vec<PaymentRequirementsV2>,
@@ -30,13 +30,13 @@ pub struct PaymentRequiredV2 {
     pub extensions: Option<Value>,
 }
 
-/// What is paid for.
+/// Resource that is paid for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceInfo {
     /// Its URL.
     pub url: String,
-    /// What it is, in words.
+    /// Description in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The media type of the answer.
@@ -48,18 +48,18 @@ pub struct ResourceInfo {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PaymentRequirementsV2 {
-    /// How: `exact`.
+    /// Scheme: `exact`.
     pub scheme: String,
-    /// Where, as CAIP-2.
+    /// Network, as CAIP-2.
     pub network: String,
-    /// How much, in base units, as decimal digits.
+    /// Amount in base units, as decimal digits.
     #[serde(deserialize_with = "lenient::digits")]
     pub amount: String,
     /// The token's contract.
     pub asset: String,
     /// The payee.
     pub pay_to: String,
-    /// How long the authorization should be valid, in seconds.
+    /// Validity of the authorization, in seconds.
     #[serde(deserialize_with = "lenient::whole")]
     pub max_timeout_seconds: u64,
     /// The token's domain.
@@ -67,13 +67,14 @@ pub struct PaymentRequirementsV2 {
     pub extra: Option<Extra>,
 }
 
-/// What `PAYMENT-SIGNATURE` holds.
+/// Content of `PAYMENT-SIGNATURE`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PaymentPayloadV2 {
     /// The version.
     #[serde(rename = "x402Version", deserialize_with = "lenient::whole")]
     pub version: u32,
-    /// What is paid for. It is only passed on, so any other form counts as missing.
+    /// Resource that is paid for. It is only passed on, so a form that cannot be read counts as
+    /// missing.
     #[serde(
         default,
         deserialize_with = "lenient::if_readable",
@@ -90,16 +91,16 @@ pub struct PaymentPayloadV2 {
     pub extensions: Option<Value>,
 }
 
-/// What `PAYMENT-RESPONSE` holds, for success and failure.
+/// Content of `PAYMENT-RESPONSE`, for success and failure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SettlementResponse {
-    /// Whether the payment was taken.
+    /// True if the payment was accepted.
     pub success: bool,
-    /// Why not.
+    /// Reason of the refusal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_reason: Option<String>,
-    /// Who paid.
+    /// Address of the payer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payer: Option<String>,
     /// The transaction; empty when there is none.
@@ -108,7 +109,7 @@ pub struct SettlementResponse {
     /// The chain.
     #[serde(default, deserialize_with = "lenient::or_default")]
     pub network: String,
-    /// How much was taken, in base units.
+    /// Transaction hash; empty if there is none.
     #[serde(
         default,
         deserialize_with = "lenient::optional_digits",

@@ -25,7 +25,7 @@ pub(super) struct AskedChat<'a> {
     pub(super) tools: Vec<AskedTool<'a>>,
     /// Which of the tools are to be called, where somebody says that.
     pub(super) tool_choice: Option<&'a ToolChoice>,
-    /// Whether the model is known to think before it answers.
+    /// True if the model is known to think before it answers.
     pub(super) thinks: bool,
     /// The most tokens of the answer.
     pub(super) max_tokens: u32,
@@ -45,7 +45,7 @@ pub(super) struct SpokenMessage<'a> {
     pub(super) calls: Vec<SpokenCall<'a>>,
     /// The call that it answers.
     pub(super) answers: Option<String>,
-    /// What was thought before its calls, as the server wrote it.
+    /// Thoughts before its calls, as the server wrote them.
     pub(super) thoughts: Vec<Value>,
 }
 
@@ -67,7 +67,7 @@ pub(super) struct AskedTool<'a> {
 
 impl<'a> AskedChat<'a> {
     /// Our own question to a model.
-    pub(super) fn of(info: &'a ModelInfo, ask: &'a CompletionRequest) -> Self {
+    pub(super) fn from_request(info: &'a ModelInfo, ask: &'a CompletionRequest) -> Self {
         let allowed = ask.tools.iter().filter(|tool| !ask.left_out.contains(&tool.name));
         let tools = allowed.map(|tool| AskedTool {
             name: tool.name.as_str(),
@@ -77,7 +77,7 @@ impl<'a> AskedChat<'a> {
         let is_tuned = matches!(info.dialect, RequestDialect::Classic | RequestDialect::Guided);
         Self {
             model: info.id.as_str(),
-            messages: ask.messages.iter().map(|it| SpokenMessage::of(it)).collect(),
+            messages: ask.messages.iter().map(|it| SpokenMessage::from_message(it)).collect(),
             tools: tools.collect(),
             tool_choice: None,
             thinks: info.dialect == RequestDialect::Reasoning,
@@ -98,8 +98,8 @@ impl<'a> AskedChat<'a> {
         (!texts.is_empty()).then(|| texts.join("\n\n"))
     }
 
-    /// What was said after them.
-    pub(super) fn said(&self) -> impl Iterator<Item = &SpokenMessage<'a>> {
+    /// Returns the messages after the system text.
+    pub(super) fn conversation(&self) -> impl Iterator<Item = &SpokenMessage<'a>> {
         self.messages.iter().filter(|it| it.role != ChatRole::System)
     }
 
@@ -111,7 +111,7 @@ impl<'a> AskedChat<'a> {
 }
 
 impl<'a> SpokenMessage<'a> {
-    fn of(message: &'a Message) -> Self {
+    fn from_message(message: &'a Message) -> Self {
         let calls = message.calls.iter().map(|call| SpokenCall {
             id: call.id.to_string(),
             tool: Cow::from(&call.tool),
@@ -127,7 +127,7 @@ impl<'a> SpokenMessage<'a> {
     }
 }
 
-/// Whether a text says nothing: most servers refuse such a one.
+/// Returns true if a text is blank; most servers refuse such a text.
 pub(super) fn is_blank(text: &str) -> bool {
     text.trim().is_empty()
 }

@@ -10,7 +10,7 @@ use automaton_core::wire::chat::{ChatChunk, ChatUsage, ChunkCall};
 
 use super::call_builder::CallBuilder;
 use super::failure::ProviderErrorBody;
-use super::finish::meaning_of;
+use super::finish::{FinishMeaning, meaning_of};
 use super::inline_thoughts::{BareEnds, ThoughtSplitter};
 use super::pieces::NO_INDEX;
 use super::usage::later_usage;
@@ -18,7 +18,7 @@ use crate::cost::{self, TokenCounts};
 use crate::provider::{CompletionRequest, FinishReason, Message, RawCall, TokenSink};
 use crate::tool_name::unwrap_tool_name;
 
-/// What a whole reply in the chat-completions format says that it is.
+/// Object type of a whole reply in the chat-completions format.
 pub(super) const WHOLE_REPLY: &str = "chat.completion";
 
 /// The most that text, names and arguments of one reply may hold, in bytes.
@@ -27,7 +27,7 @@ const REPLY_BYTES_MAX: usize = 4 << 20;
 /// The most calls of one reply. The agent runs far fewer.
 const CALLS_MAX: usize = 128;
 
-/// Why pieces make no reply.
+/// Reasons for which pieces make no reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum AssemblyError {
     /// It ended too early.
@@ -38,7 +38,7 @@ pub(super) enum AssemblyError {
     NoReply(String),
 }
 
-/// What one event, or one whole reply, says.
+/// Content of one event or of one whole reply.
 #[derive(Debug, PartialEq)]
 pub enum StreamPiece {
     /// More of the answer; a whole reply is one piece.
@@ -55,12 +55,14 @@ pub(super) struct Assembler {
     text: ThoughtSplitter,
     calls: Vec<CallBuilder>,
     finish: Option<FinishReason>,
+    /// The server's word for the end, where its meaning is not known.
+    unknown_end: Option<String>,
     usage: Option<ChatUsage>,
     model: String,
     bytes: usize,
     /// Pieces that belong to the answer.
     answers: usize,
-    /// Whether a piece says that it is a whole reply.
+    /// True if a piece calls itself a whole reply.
     is_whole: bool,
 }
 
@@ -70,11 +72,13 @@ pub(super) struct AssembledReply {
     pub(super) text: String,
     pub(super) calls: Vec<RawCall>,
     pub(super) finish: FinishReason,
+    /// The server's word for the end, where its meaning is not known.
+    pub(super) unknown_end: Option<String>,
     pub(super) usage: Option<ChatUsage>,
     pub(super) model: String,
     /// Characters of thoughts that stood in the text.
     pub(super) thought_chars: usize,
-    /// Whether the answer began within a thought.
+    /// True if the answer began within a thought.
     pub(super) began_in_thought: bool,
 }
 
@@ -116,7 +120,9 @@ impl Assembler {
             }
             if let Some(reason) = choice.finish_reason.filter(|reason| !reason.is_empty()) {
                 // A reader refuses what failed; it never ends an answer here either.
-                self.finish = meaning_of(&reason).reason();
+                let meaning = meaning_of(&reason);
+                self.finish = meaning.reason();
+                self.unknown_end = (meaning == FinishMeaning::Unknown).then_some(reason);
                 if self.finish.is_none() {
                     return Err(AssemblyError::Cut);
                 }
@@ -153,7 +159,7 @@ impl Assembler {
         self.text.finish()
     }
 
-    /// Whether anything was said or called.
+    /// Returns true if there is text or a call.
     pub(super) fn has_output(&self) -> bool {
         self.bytes > 0 || !self.calls.is_empty()
     }
@@ -163,7 +169,7 @@ impl Assembler {
         self.bytes
     }
 
-    /// Whether it ended.
+    /// Returns true if the answer has ended.
     pub(super) const fn has_ended(&self) -> bool {
         self.answers > 0 && self.finish.is_some()
     }
@@ -195,6 +201,7 @@ impl Assembler {
             text: self.text.words().to_owned(),
             calls: calls.collect(),
             finish,
+            unknown_end: self.unknown_end,
             usage: self.usage,
             model: self.model,
             thought_chars: self.text.thought_chars(),

@@ -39,8 +39,8 @@ impl CallBuilder {
         self.id = self.id.take().or(piece.id);
     }
 
-    /// Whether a piece with the index of this call belongs to another one, since some servers give every call the
-    /// index 0. Only a piece with a name can begin a call.
+    /// Returns true if a piece with the index of this call belongs to another call, because some
+    /// servers give every call the index 0. Only a piece with a name can begin a call.
     pub(super) fn is_other_than(&self, piece: &ChunkCall) -> bool {
         let name = piece.function.name.as_deref().unwrap_or_default();
         let arguments = piece.function.arguments.as_deref().unwrap_or_default();
@@ -87,7 +87,7 @@ impl CallBuilder {
 struct ArgumentPieces {
     /// The first object, as far as it came, or all that came where it is no object.
     text: String,
-    /// Where that object is; nothing before it begins.
+    /// Position of that object; nothing before it begins.
     scan: Option<JsonScan>,
     is_closed: bool,
     /// All that came after the object.
@@ -154,7 +154,7 @@ impl ArgumentPieces {
         self.is_closed
     }
 
-    /// What will not change any more: an empty object may.
+    /// Returns the text that will not change any more. An empty object may still change.
     fn settled(&self) -> &str {
         let said = self.text.trim();
         let may_change = "{}".starts_with(said) || self.is_empty_object();
@@ -174,7 +174,7 @@ impl ArgumentPieces {
     }
 }
 
-/// Whether a text is a complete object.
+/// Returns true if a text is a complete object.
 fn is_object(text: &str) -> bool {
     text.trim_start().starts_with('{') && lenient::read_arguments(text).is_ok()
 }
@@ -186,7 +186,7 @@ fn is_same_json(one: &str, other: &str) -> bool {
     }
 }
 
-/// Whether a text holds nothing but the same object, again and again.
+/// Returns true if a text is the same object, once or several times.
 fn repeats(object: &str, text: &str) -> bool {
     if is_same_json(object, text) {
         return true;

@@ -19,7 +19,7 @@ use crate::lenient::strip_byte_order_mark;
 /// The longest text of a server that is kept, in bytes.
 pub(super) const TEXT_BYTES_MAX: usize = 500;
 
-/// What servers say when the window is too small, in lower case.
+/// Phrases of servers for a prompt that is too long, in lower case.
 const TOO_LONG: [&str; 19] = [
     "context length",
     "context_length",
@@ -42,7 +42,7 @@ const TOO_LONG: [&str; 19] = [
     "exceed_context",
 ];
 
-/// What servers say of a model that calls no tools, in lower case.
+/// Phrases of servers for a model without tools, in lower case.
 const NO_TOOLS: [&str; 16] = [
     "does not support tools",
     "does not support tool",
@@ -62,18 +62,18 @@ const NO_TOOLS: [&str; 16] = [
     "tools param requires",
 ];
 
-/// What servers say of an account that is empty, where they have no status for it, in lower case,
-/// and their codes.
+/// Phrases of servers without a status of their own for an empty account, in lower case, and
+/// their codes.
 const NO_CREDITS: [&str; 2] = ["credit balance is too low", "insufficient credits"];
 const NO_CREDITS_CODES: [&str; 4] =
     ["insufficient_quota", "billing_error", "billing_not_active", "billing_hard_limit_reached"];
 
-/// What servers say of a key that is none, where they have no status for it, in lower case, and
-/// their codes.
+/// Phrases of servers without a status of their own for a wrong key, in lower case, and their
+/// codes.
 const BAD_KEY: [&str; 2] = ["api key not valid", "api key expired"];
 const BAD_KEY_CODES: [&str; 3] = [UPSTREAM_KEY, "API_KEY_INVALID", "invalid_api_key"];
 
-/// What servers say of words that they will not have answered, in lower case, and their codes.
+/// Phrases of servers for refused content, in lower case, and their codes.
 const UNWANTED: [&str; 4] = [
     "content management policy",
     "potentially violating",
@@ -88,16 +88,15 @@ const UNWANTED_CODES: [&str; 5] = [
     "moderation_blocked",
 ];
 
-/// What servers say of a model that they do not have, and what they say after its name, in
-/// lower case.
+/// Phrases of servers for a missing model, and phrases that follow its name, in lower case.
 const NO_MODEL: [&str; 4] =
     ["no such model", "not a valid model", "unknown model", "invalid model"];
 const NO_MODEL_AFTER: [&str; 2] = ["not found", "does not exist"];
 
-/// How far before and after its name that is, in bytes.
+/// Distance around its name that is searched, in bytes.
 const NEAR_BYTES: usize = 90;
 
-/// What a server says went wrong.
+/// Error as a server describes it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct ProviderErrorBody {
     /// In words.
@@ -106,36 +105,35 @@ pub(super) struct ProviderErrorBody {
     pub(super) code: String,
     /// The status that it names itself.
     pub(super) status: Option<u16>,
-    /// How long it asks to be left alone.
+    /// Requested wait.
     pub(super) wait: Option<Duration>,
 }
 
-/// Who answered, and what it was asked for.
+/// Server and model of a request.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RequestTarget<'a> {
     pub(super) endpoint: &'a str,
     pub(super) model: &'a ModelId,
 }
 
-/// What an error's body says: the format's own object, a bare string, or the whole text
-/// when it is neither.
+/// Returns the error in a body: the format's own object, a bare string, or the whole text.
 pub(super) fn message(body: &[u8]) -> ProviderErrorBody {
     let text = String::from_utf8_lossy(strip_byte_order_mark(body));
     // silent-ok: a body that is no JSON is shown as it is.
-    let found = serde_json::from_str::<Value>(&text).ok().and_then(|value| said(&value));
+    let found = serde_json::from_str::<Value>(&text).ok().and_then(|value| reported_error(&value));
     let whole = || ProviderErrorBody { text: text.into_owned(), ..ProviderErrorBody::default() };
     found.unwrap_or_else(whole)
 }
 
-/// What a reply says went wrong, when it says so.
-pub(super) fn said(value: &Value) -> Option<ProviderErrorBody> {
+/// Returns the error in a reply, if it reports one.
+pub(super) fn reported_error(value: &Value) -> Option<ProviderErrorBody> {
     // Some servers wrap the whole of it into a list.
     let value = value.get(0).unwrap_or(value);
     let error = value.get("error").filter(|error| !is_nothing(error))?;
     Some(read_error(error, value))
 }
 
-/// Whether the place of an error says that there is none.
+/// Returns true if the field of an error says that there is none.
 fn is_nothing(error: &Value) -> bool {
     match error {
         Value::Null | Value::Bool(false) => true,
@@ -146,10 +144,10 @@ fn is_nothing(error: &Value) -> bool {
     }
 }
 
-/// What a reply, or an event of one, says went wrong, in any of the forms that servers have for it: under the key
-/// `error`, as an object that calls itself one, or as words where nothing of an answer stands.
+/// Returns the error in a reply or event, in any form that servers use: under the key `error`, as
+/// an object that calls itself one, or as words in place of an answer.
 pub(super) fn said_in_reply(value: &Value) -> Option<ProviderErrorBody> {
-    if let Some(said) = said(value) {
+    if let Some(said) = reported_error(value) {
         return Some(said);
     }
     let base = &value["base_resp"];
@@ -185,7 +183,7 @@ const ANSWERS: [&str; 12] = [
     "done",
 ];
 
-/// Where servers put the words of an error.
+/// Fields that hold the words of an error.
 const WORDS: [&str; 8] =
     ["message", "msg", "error_msg", "error_message", "status_msg", "detail", "errors", "reason"];
 
@@ -245,7 +243,8 @@ pub(super) fn of_status(
     status: u16,
     said: ProviderErrorBody,
 ) -> InferenceError {
-    let (endpoint, model) = (asked.endpoint.to_owned(), asked.model.clone());
+    let endpoint = asked.endpoint.to_owned();
+    let model = asked.model.clone();
     let ProviderErrorBody { text, code, .. } = said;
     let lower = text.to_lowercase();
     let says = |words: &[&str]| words.iter().any(|words| lower.contains(words));
@@ -269,7 +268,7 @@ pub(super) fn of_status(
         400 | 413 | 422 | 500 if too_long || status == 413 => {
             // The limit that a 413 names may be one of bytes.
             let of_tokens = too_long || lower.contains("token");
-            let window = window::named(&text).filter(|_| of_tokens);
+            let window = window::window_in(&text).filter(|_| of_tokens);
             InferenceError::TooLong { text, window, remedy }
         }
         400..=422 | 500 | 501 if code == TOOLS_UNSUPPORTED || says(&NO_TOOLS) => {
@@ -287,7 +286,8 @@ pub(super) fn of_status(
 /// The error that a server tells in the middle of its reply.
 pub(super) fn in_reply(asked: RequestTarget<'_>, said: ProviderErrorBody) -> InferenceError {
     // A cloud that was silent for long has begun its answer before it refuses.
-    let (status, wait) = (said.status.unwrap_or(400), said.wait);
+    let status = said.status.unwrap_or(400);
+    let wait = said.wait;
     match of_status(asked, status, said) {
         InferenceError::Status { endpoint, text, .. } => match wait {
             Some(wait) => InferenceError::Busy { endpoint, status, text, wait },

@@ -2,7 +2,7 @@
 
 use crate::provider::FinishReason;
 
-/// What a word for an end means.
+/// Meaning of a finish reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FinishMeaning {
     /// The model had said what it had to say.
@@ -108,7 +108,7 @@ const FAILED: [&str; 24] = [
 /// Words of failures that have no such part.
 const FAILED_WORDS: [&str; 4] = ["busy", "shutdown", "missing_thought_signature", "oom"];
 
-/// What a word means.
+/// Returns the meaning of a finish reason.
 pub(super) fn meaning_of(word: &str) -> FinishMeaning {
     let word: String = word.trim().chars().map(in_table).collect();
     let word = word.trim_matches('_');
@@ -147,7 +147,7 @@ impl FinishMeaning {
         }
     }
 
-    /// What it is for whoever takes answers. Nothing where the answer is none.
+    /// Returns the finish reason for users of answers; `None` if the answer failed.
     pub(super) const fn reason(self) -> Option<FinishReason> {
         match self {
             // Text and calls are there, whatever the word means.

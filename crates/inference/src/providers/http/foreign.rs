@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what}")]
 pub struct UntranslatableRequest {
-    /// What is wrong with it.
+    /// Description of the fault.
     what: String,
 }
 
@@ -18,13 +18,13 @@ impl UntranslatableRequest {
         Self { what: what.into() }
     }
 
-    /// Of what is no request at all.
+    /// Creates the error for a body that is no request.
     pub(super) fn unread(error: &serde_json::Error) -> Self {
         Self::new(format!("the body cannot be read: {error}"))
     }
 }
 
-/// What stands at a place where a text may stand, or parts.
+/// Content of a field that may be a text or parts.
 pub(super) enum TextOrParts<T> {
     Text(String),
     Parts(Vec<T>),
@@ -42,7 +42,7 @@ impl<'de, T: DeserializeOwned> Deserialize<'de> for TextOrParts<T> {
 }
 
 /// A message of chat completions that is a text.
-pub(super) fn said(role: &str, text: &str) -> Value {
+pub(super) fn text_message(role: &str, text: &str) -> Value {
     json!({ "role": role, "content": text })
 }
 

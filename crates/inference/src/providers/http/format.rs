@@ -15,7 +15,7 @@ use super::asked::AskedChat;
 use super::assemble::{Assembler, AssemblyError, StreamPiece};
 use super::chat_completions::{self, WrittenChat};
 use super::failure::ProviderErrorBody;
-use super::finish::meaning_of;
+use super::finish::{FinishMeaning, meaning_of};
 use super::foreign::UntranslatableRequest;
 use super::from_chat;
 use super::gemini::{self, GeminiReader};
@@ -46,7 +46,7 @@ pub enum ApiFormat {
     Gemini,
 }
 
-/// How a reply comes.
+/// Form of a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StreamChoice {
     /// In pieces.
@@ -55,16 +55,16 @@ pub enum StreamChoice {
     Whole,
 }
 
-/// What is kept of a conversation for its next question.
+/// State of a conversation that is kept for its next request.
 #[derive(Debug)]
 pub(super) struct KeptChat {
-    /// What the server is known to have thought.
+    /// Known thoughts of the server.
     pub(super) thoughts: KeptThoughts,
-    /// What was written, in the format of chat completions.
+    /// Written messages, in the format of chat completions.
     written: WrittenChat,
-    /// Whether its answers may begin within a thought. It is known after the first words.
+    /// Possibility that answers begin within a thought. It is known after the first words.
     pub(super) bare_ends: BareEnds,
-    /// Whether one of them did.
+    /// True if one of them began within a thought.
     is_thoughtful: bool,
 }
 
@@ -112,7 +112,7 @@ impl ApiFormat {
         url::below(base_url, self)
     }
 
-    /// What is asked below a base.
+    /// Returns the path below a base URL.
     pub(super) const fn path(self) -> &'static str {
         match self {
             Self::ChatCompletions => "chat/completions",
@@ -132,7 +132,7 @@ impl ApiFormat {
         }
     }
 
-    /// Where a model is asked, by the URL that [`ApiFormat::url`] gives.
+    /// Returns the address of a model, from the URL that [`ApiFormat::url`] gives.
     #[must_use]
     pub fn target(self, url: &Url, model: &ModelId, how: StreamChoice) -> Url {
         let mut url = url.clone();
@@ -158,7 +158,7 @@ impl ApiFormat {
         let body = match self.writer() {
             None => chat_completions::body(info, ask, &mut kept.written),
             Some(write) => {
-                let mut asked = AskedChat::of(info, ask);
+                let mut asked = AskedChat::from_request(info, ask);
                 kept.thoughts.put_into(&mut asked);
                 // The newest models refuse one that is not theirs.
                 asked.temperature = asked.temperature.filter(|_| self != Self::AnthropicMessages);
@@ -184,7 +184,7 @@ impl ApiFormat {
         }
     }
 
-    /// What writes the body of a question, in any format but that of chat completions.
+    /// Returns the writer of a request body, for every format but chat completions.
     fn writer(self) -> Option<BodyWriter> {
         match self {
             Self::ChatCompletions => None,
@@ -195,7 +195,7 @@ impl ApiFormat {
         }
     }
 
-    /// What reads one reply.
+    /// Returns the reader of one reply.
     #[must_use]
     pub fn reader(self) -> FormatReader {
         let reading = match self {
@@ -226,7 +226,7 @@ enum ReplyReading {
 }
 
 impl FormatReader {
-    /// What the data of an event, or a whole reply, says.
+    /// Reads the data of an event or a whole reply.
     pub(super) fn piece(&mut self, data: &str) -> Result<StreamPiece, AssemblyError> {
         let piece = match &mut self.reading {
             ReplyReading::ChatCompletions => chat_completions::piece(data),
@@ -244,7 +244,7 @@ impl FormatReader {
         Ok(piece)
     }
 
-    /// What the model thought before its calls, for its server alone.
+    /// Returns the model's thoughts before its calls, for its server only.
     pub(super) fn into_thoughts(self) -> Vec<Value> {
         let mut thoughts = match self.reading {
             ReplyReading::ChatCompletions | ReplyReading::Ollama(_) => Vec::new(),
@@ -261,7 +261,16 @@ impl FormatReader {
     /// # Errors
     /// What the server says went wrong, or that it is no reply.
     pub fn passed_on(&mut self, data: &str) -> Result<StreamPiece, String> {
-        self.piece(data).map_err(AssemblyError::into_text)
+        let mut piece = self.piece(data).map_err(AssemblyError::into_text)?;
+        if let StreamPiece::Chunk(chunk) | StreamPiece::Last(chunk) = &mut piece {
+            // Clients of the format take no word for an end but its own.
+            for word in chunk.choices.iter_mut().filter_map(|it| it.finish_reason.as_mut()) {
+                if meaning_of(word) == FinishMeaning::Unknown && !word.is_empty() {
+                    "stop".clone_into(word);
+                }
+            }
+        }
+        Ok(piece)
     }
 
     /// A whole reply in the chat-completions format, for a server that passes it on.
@@ -306,7 +315,7 @@ impl FormatReader {
     }
 }
 
-/// Gives the word for an end that chat completions have.
+/// Replaces the word for an end by the one that chat completions have. A word that is not known stays.
 ///
 /// # Errors
 /// When it says that the answer is none.
@@ -314,7 +323,11 @@ fn read_finish(word: &mut String) -> Result<(), AssemblyError> {
     if word.is_empty() {
         return Ok(());
     }
-    let known = meaning_of(word).chat_word().ok_or_else(|| {
+    let meaning = meaning_of(word);
+    if meaning == FinishMeaning::Unknown {
+        return Ok(());
+    }
+    let known = meaning.chat_word().ok_or_else(|| {
         let text = format!("it ended with '{word}'");
         AssemblyError::Failed(ProviderErrorBody { text, ..ProviderErrorBody::default() })
     })?;
@@ -322,8 +335,8 @@ fn read_finish(word: &mut String) -> Result<(), AssemblyError> {
     Ok(())
 }
 
-/// What an event of chat completions, or a whole reply, says of the answer for whoever passes it on as it came: the
-/// counts of tokens, if it tells any that can be read.
+/// Reads the token counts in an event or whole reply of chat completions, for a program that
+/// passes the reply on unchanged.
 ///
 /// # Errors
 /// The words of the server, when it says that it failed.
@@ -343,7 +356,7 @@ fn chat_call(call: RawCall) -> ChatCall {
     }
 }
 
-/// How requests prove who sends them.
+/// Authentication of requests.
 #[derive(Debug, Clone)]
 pub enum ApiAuth {
     /// Not at all.
@@ -367,7 +380,7 @@ impl ApiAuth {
     /// The version of Anthropic's format that is spoken here.
     pub const ANTHROPIC_VERSION: &str = "2023-06-01";
 
-    /// How a key is sent to a server that speaks a format, unless the server wants it otherwise.
+    /// Returns the default authentication of a format with a key.
     #[must_use]
     pub fn usual(format: ApiFormat, key: Option<Secret>) -> Self {
         match (format, key) {

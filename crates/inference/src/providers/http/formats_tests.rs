@@ -1,5 +1,5 @@
-//! What holds of all formats: one answer, whoever tells it and however it is cut, and one outcome
-//! of whatever is no proper answer (the table of `docs/models.md`).
+//! Properties of all formats: one answer, whatever format carries it and however it is cut, and
+//! one outcome for each malformed answer (the table of `docs/models.md`).
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -19,12 +19,13 @@ const STREAMS: [(ApiFormat, &str); 5] = [
     (Gemini, include_str!("../../../tests/streams/gemini.txt")),
 ];
 
-/// What comes of a stream that is cut so.
+/// Returns the outcome of a stream that is cut in this way.
 fn heard<'a>(
     format: ApiFormat,
     pieces: impl IntoIterator<Item = &'a [u8]>,
 ) -> Result<AssembledReply, AssemblyError> {
-    let (mut frames, mut reader) = (ReplyFrames::default(), format.reader());
+    let mut frames = ReplyFrames::default();
+    let mut reader = format.reader();
     let mut assembler = Assembler::new(BareEnds::HeldBack);
     let unframed = |error: FrameError| match error {
         FrameError::Cut => AssemblyError::Cut,
@@ -50,7 +51,8 @@ fn told(format: ApiFormat, stream: &str) -> Result<AssembledReply, AssemblyError
 }
 
 fn call(id: Option<&str>, tool: &str, arguments: &str) -> RawCall {
-    let (tool, arguments) = (tool.to_owned(), arguments.to_owned());
+    let tool = tool.to_owned();
+    let arguments = arguments.to_owned();
     RawCall { provider_id: id.map(str::to_owned), tool, arguments }
 }
 
@@ -75,7 +77,8 @@ fn all_formats_tell_the_same() {
 #[test]
 fn a_stream_is_the_same_wherever_it_is_cut_and_none_where_it_ends_early() {
     for (format, stream) in STREAMS {
-        let (bytes, whole) = (stream.as_bytes(), told(format, stream));
+        let bytes = stream.as_bytes();
+        let whole = told(format, stream);
         let crlf = stream.replace('\n', "\r\n");
         assert_eq!(told(format, &crlf), whole, "{format:?}");
         for at in 0..bytes.len() {
@@ -273,7 +276,8 @@ const FORMATS: [ApiFormat; 5] = [ChatCompletions, AnthropicMessages, Responses, 
 
 #[test]
 fn what_is_strange_but_clear_is_an_answer() {
-    let (none, arguments) = (Value::Null, json!({"a": 1}));
+    let none = Value::Null;
+    let arguments = json!({"a": 1});
     for format in FORMATS {
         let script = || Script::of(format);
         let ok =
@@ -338,7 +342,8 @@ fn what_is_strange_but_clear_is_an_answer() {
 
 #[test]
 fn what_is_no_answer_is_never_taken_for_one() {
-    let (none, arguments) = (Value::Null, json!({"a": 1}));
+    let none = Value::Null;
+    let arguments = json!({"a": 1});
     for format in FORMATS {
         let script = || Script::of(format).text(&json!("Well"));
         for broken in ["{", "[]", "7", "\"text\"", "<html>", "{\"choices\":[}", "nul"] {
@@ -578,7 +583,8 @@ proptest! {
             let events: Vec<&str> = stream.lines().filter(|it| it.contains('{')).collect();
             let event = events[place % events.len()].trim_start_matches("data: ");
             let cut = event.floor_char_boundary(cut.min(event.len()));
-            let (mut reader, mut assembler) = (format.reader(), Assembler::new(BareEnds::HeldBack));
+            let mut reader = format.reader();
+            let mut assembler = Assembler::new(BareEnds::HeldBack);
             for data in [&*data, &event[..cut], &format!("{}{data}{}", &event[..cut], &event[cut..])] {
                 if let Ok(piece) = reader.piece(data) {
                     drop(assembler.add_piece(piece, &NoTokenSink));

@@ -20,7 +20,7 @@ const DOCUMENT_BYTES_MAX: usize = 32 << 20;
 /// The data that says that a stream of events is over.
 pub(super) const DONE: &str = "[DONE]";
 
-/// Why bytes are no reply.
+/// Reasons for which bytes are no reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
     /// A line is too long.
@@ -46,13 +46,13 @@ pub struct ReplyFrames {
     line: Vec<u8>,
     event: PendingEvent,
     document: Option<BareDocument>,
-    /// Whether documents stand in a list.
+    /// True if documents are in a list.
     in_list: bool,
-    /// Whether the last byte was CR: an LF that follows belongs to it.
+    /// True if the last byte was CR; a following LF belongs to it.
     after_cr: bool,
-    /// Whether anything has come but a byte order mark.
+    /// True if anything but a byte order mark has come.
     has_begun: bool,
-    /// Whether any piece was a document, or a part of one came.
+    /// True if any piece was a document, or a part of one came.
     has_documents: bool,
     failed: Option<FrameError>,
 }
@@ -73,7 +73,7 @@ struct BareDocument {
 }
 
 impl PendingEvent {
-    /// Whether its data says something by itself.
+    /// Returns true if the data is complete by itself.
     fn is_complete(&self) -> bool {
         let is_complete =
             |data: &String| data.trim() == DONE || serde_json::from_str::<IgnoredAny>(data).is_ok();
@@ -103,7 +103,7 @@ pub fn to_plain_text(data: &str) -> std::borrow::Cow<'_, str> {
     halves::join_text(data)
 }
 
-/// Whether a byte may stand in the name of a field.
+/// Returns true if a byte may occur in the name of a field.
 const fn is_of_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_'
 }
@@ -128,13 +128,13 @@ impl ReplyFrames {
         }
     }
 
-    /// Whether documents come instead of events.
+    /// Returns true if documents come instead of events.
     #[must_use]
     pub const fn has_documents(&self) -> bool {
         self.has_documents
     }
 
-    /// What lacks only its end when the stream ends.
+    /// Returns the pieces that lack only their end when the stream ends.
     ///
     /// # Errors
     /// When the stream ends within a piece.

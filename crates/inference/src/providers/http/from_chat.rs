@@ -159,7 +159,7 @@ fn spoken(message: ForeignMessage) -> Result<SpokenMessage<'static>, Untranslata
     })
 }
 
-/// Whether a tool has to be called.
+/// Returns true if a tool must be called.
 fn demands_a_call(choice: &ToolChoice) -> bool {
     match choice {
         ToolChoice::Mode(mode) => *mode == ToolMode::Required,
@@ -170,7 +170,7 @@ fn demands_a_call(choice: &ToolChoice) -> bool {
     }
 }
 
-/// Whether a list of tools that may be called has one.
+/// Returns true if a tool is on the list of tools that may be called.
 fn allows(choice: Option<&ToolChoice>, tool: &ChatTool) -> bool {
     match choice {
         Some(ToolChoice::Named(NamedTools::AllowedTools { allowed_tools })) => {

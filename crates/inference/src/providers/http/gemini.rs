@@ -18,11 +18,11 @@ use super::thoughts::ThoughtLog;
 use super::usage::{count, counts};
 use crate::provider::ChatRole;
 
-/// What stands for the signature of a thought that is not known any more, as Google documents
-/// it; its models from the third generation on take no call without one.
+/// Placeholder for the signature of a thought that is no longer known, as Google documents it.
+/// Models from the third generation on refuse calls without one.
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
-/// How the names of models begin that know no such signatures.
+/// Prefixes of the names of models without such signatures.
 const UNSIGNED: [&str; 4] = ["gemini-1", "gemini-2", "gemma", "learnlm"];
 
 /// The body of `POST /v1beta/models/{model}:streamGenerateContent`.
@@ -53,7 +53,7 @@ struct GenerationConfig<'a> {
     stop_sequences: &'a [String],
 }
 
-/// What one side says.
+/// Content of one side.
 #[derive(Serialize)]
 struct SideContent<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -109,8 +109,9 @@ struct FunctionDeclaration<'a> {
 pub(super) fn body(asked: &AskedChat<'_>) -> Result<Vec<u8>, serde_json::Error> {
     let rules = asked.rules();
     let mut contents: Vec<SideContent<'_>> = Vec::new();
-    for message in asked.said() {
-        let (role, parts) = (side(message.role), parts(asked, message)?);
+    for message in asked.conversation() {
+        let role = side(message.role);
+        let parts = parts(asked, message)?;
         // Results stand together, and apart from what is said after them.
         let is_result = |parts: &[TurnPart<'_>]| matches!(parts, [TurnPart::Result { .. }, ..]);
         match contents.last_mut() {
@@ -213,7 +214,7 @@ pub(super) struct GeminiReader {
 }
 
 impl GeminiReader {
-    /// What the data of an event, or a whole reply, says.
+    /// Reads the data of an event or a whole reply.
     pub(super) fn piece(&mut self, data: &str) -> Result<StreamPiece, AssemblyError> {
         let reply = Value::Object(pieces::object(data)?);
         let candidates = reply["candidates"].as_array().into_iter().flatten();
@@ -234,7 +235,8 @@ impl GeminiReader {
     }
 
     fn candidate(&mut self, candidate: &Value) -> Result<ChatChunk, AssemblyError> {
-        let (mut text, mut calls) = (String::new(), Vec::new());
+        let mut text = String::new();
+        let mut calls = Vec::new();
         let said = match &candidate["content"]["parts"] {
             Value::Null => &[],
             Value::Array(parts) => parts.as_slice(),
@@ -248,7 +250,8 @@ impl GeminiReader {
                 }
                 // A call comes whole.
                 let args = pieces::arguments_of(&call["args"]).unwrap_or_else(|| "{}".to_owned());
-                let (id, name) = (pieces::word(call, "id"), pieces::word(call, "name"));
+                let id = pieces::word(call, "id");
+                let name = pieces::word(call, "name");
                 calls.push(pieces::call(self.calls, id, name, Some(args)));
                 self.thoughts.add(json!(pieces::word(part, "thoughtSignature")));
                 self.calls += 1;

@@ -4,7 +4,7 @@
 //! where the chat template wrote the beginning. Marks further on are a quotation and stay. Must never give a part
 //! of a thought as words, nor keep words back once it is known that they are some.
 
-/// How a thought begins and ends, in lower case.
+/// Marks at the beginning and end of a thought, in lower case.
 const MARKS: [(&str, &str); 14] = [
     ("<think>", "</think>"),
     ("<thinking>", "</thinking>"),
@@ -23,17 +23,17 @@ const MARKS: [(&str, &str); 14] = [
     ("<|start|>assistant<|channel|>final", "<|message|>"),
 ];
 
-/// How many of the marks, from the first on, may end a thought that has no beginning.
+/// Number of marks, from the first on, that may end a thought without a beginning.
 const BARE_MARKS: usize = 10;
 
-/// How marks begin.
+/// First characters of marks.
 const MARK_STARTS: [char; 3] = ['<', '[', '◁'];
 
-/// What stands beside an end mark that is quoted.
+/// Characters beside an end mark that is quoted.
 const QUOTES_BEFORE: [char; 7] = ['`', '"', '\'', '“', '„', '«', '('];
 const QUOTES_AFTER: [char; 13] = ['`', '"', '\'', '”', '“', '»', ')', '.', ',', ';', ':', '?', '!'];
 
-/// Whether an answer may begin within a thought.
+/// Possibility that an answer begins within a thought.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum BareEnds {
     /// An end mark alone is a word.
@@ -66,15 +66,15 @@ struct MarkPlace {
 pub(super) struct ThoughtSplitter {
     state: SplitState,
     bare_ends: BareEnds,
-    /// What may be a mark, or words that are held back.
+    /// Text that may be a mark, and words that are held back.
     held: String,
-    /// How much of that holds no mark.
+    /// Length of the part that holds no mark.
     searched: usize,
     /// The words so far.
     words: String,
     /// Characters of thoughts.
     thought_chars: usize,
-    /// Whether words turned out to be a thought after they were given.
+    /// True if words that were already given turned out to be a thought.
     has_retracted: bool,
     has_thoughts: bool,
 }
@@ -105,7 +105,7 @@ impl ThoughtSplitter {
         self.thought_chars
     }
 
-    /// Whether the answer began within a thought.
+    /// Returns true if the answer began within a thought.
     pub(super) const fn began_in_thought(&self) -> bool {
         self.has_retracted
     }
@@ -269,7 +269,7 @@ fn starts_with_mark(text: &[u8], mark: &[u8]) -> bool {
     text.get(..mark.len()).is_some_and(|it| it.eq_ignore_ascii_case(mark))
 }
 
-/// How many bytes at the end of a text may be the beginning of a mark.
+/// Returns the number of bytes at the end of a text that may be the beginning of a mark.
 fn partial_mark(text: &str, marks: &[&str]) -> usize {
     let is_partial = |tail: &str| {
         let begins = |mark: &&str| {

@@ -5,7 +5,7 @@
 /// Deeper nesting than any reply has.
 const DEPTH_MAX: usize = 128;
 
-/// How far an object or a list is.
+/// Progress of an object or list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ScanState {
     /// It goes on.

@@ -75,39 +75,42 @@ const REPLY_BYTES_MAX: u64 = 32 << 20;
 /// The media types that are read.
 const ACCEPTED: &str = "text/event-stream, application/x-ndjson, application/json";
 
-/// How much of an error's body is read, in bytes.
+/// Bytes of an error's body that are read.
 const FAILURE_BYTES_MAX: usize = 64 << 10;
 
 /// The longest name of a model that is believed, in bytes.
 const MODEL_BYTES_MAX: usize = 100;
 
-/// Where the creator mends what a server refuses, in sentences without a full stop.
+/// The longest word for the end of an answer that is kept.
+const END_BYTES_MAX: usize = 100;
+
+/// Remedies for refusals of a server, as sentences without a full stop.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Remedies {
-    /// How the key is changed that the model's server gets.
+    /// Way to change the key for the model's server.
     pub key: Option<String>,
-    /// Whether that server is behind a cloud, which has a key of its own.
+    /// True if that server is behind a cloud with a key of its own.
     pub behind_cloud: bool,
-    /// How another model is named.
+    /// Way to name another model.
     pub model: Option<String>,
-    /// How the window is told.
+    /// Way to set the window.
     pub window: Option<String>,
 }
 
 /// A server and the model it is asked for.
 #[derive(Debug, Clone)]
 pub struct Endpoint {
-    /// Where it is: `http://host:port`, `https://host/v1` and the like.
+    /// Address: `http://host:port`, `https://host/v1` and the like.
     pub base_url: String,
     /// The format that it speaks.
     pub format: ApiFormat,
-    /// How to prove who we are.
+    /// Authentication.
     pub auth: ApiAuth,
     /// The model.
     pub info: ModelInfo,
-    /// How long an answer may take.
+    /// Deadlines for an answer.
     pub deadlines: Deadlines,
-    /// What is told to the creator when it refuses.
+    /// Hints for the creator after a refusal.
     pub remedies: Remedies,
 }
 
@@ -119,7 +122,8 @@ impl Endpoint {
         let deadlines =
             Deadlines { idle: Duration::from_secs(120), total: Duration::from_secs(600) };
         let remedies = Remedies::default();
-        let (base_url, format) = (base_url.to_owned(), ApiFormat::default());
+        let base_url = base_url.to_owned();
+        let format = ApiFormat::default();
         Self { base_url, format, auth, info, deadlines, remedies }
     }
 }
@@ -183,14 +187,14 @@ impl HttpProvider {
         let mut assembled = hearing.assembler.finish().map_err(|flaw| self.flaw(flaw, true))?;
         assembled.name_calls(&ask.tools);
         let mut kept = self.kept();
-        kept.thoughts.keep(&assembled.calls, thoughts);
+        kept.thoughts.store(&assembled.calls, thoughts);
         kept.learn_bare_ends(assembled.began_in_thought, &assembled.text);
         drop(kept);
         let times = ReplyTiming { asked, first, done: self.clock.now() };
         self.reply(ask, assembled, times)
     }
 
-    /// What is kept of the conversation.
+    /// Locks the kept conversation.
     fn kept(&self) -> MutexGuard<'_, KeptChat> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -218,7 +222,8 @@ impl HttpProvider {
 
     async fn failure(&self, response: HttpResponse) -> InferenceError {
         let wait = reset::wait(|name| response.header(name), self.clock.now());
-        let (status, mut body) = (response.status, response.body);
+        let status = response.status;
+        let mut body = response.body;
         let mut read = Vec::new();
         while read.len() < FAILURE_BYTES_MAX {
             match body.chunk().await {
@@ -282,8 +287,10 @@ impl HttpProvider {
         let (tokens, counted) = match assembled.usage.filter(|usage| self.can_be(usage, ours)) {
             Some(usage) => {
                 let details = usage.prompt_tokens_details.unwrap_or_default();
-                let (cached, cache_write) = (details.cached_tokens, details.cache_write_tokens);
-                let (prompt, completion) = (usage.prompt_tokens, usage.completion_tokens);
+                let cached = details.cached_tokens;
+                let cache_write = details.cache_write_tokens;
+                let prompt = usage.prompt_tokens;
+                let completion = usage.completion_tokens;
                 let counted = match usage.estimated {
                     true => TokenCountSource::Estimated,
                     false => TokenCountSource::Reported,
@@ -308,14 +315,15 @@ impl HttpProvider {
             estimated: counted == TokenCountSource::Estimated,
             first_token_ms: began.map_or(heard, |began| began.min(heard)),
             total_ms: times.done.since(times.asked).as_millis(),
+            unknown_end: assembled.unknown_end.as_deref().map(|word| self.clean_end(word)),
         };
         let AssembledReply { text, calls, finish, .. } = assembled;
         Ok(Completion { text, calls, finish, usage, counted })
     }
 
-    /// Whether a server can have counted so many tokens: no text has more than bytes, nor a
-    /// character more than four of them, and no answer has more than the window. A cloud has
-    /// weighed that already, and charges what it tells.
+    /// Returns true if the token counts are possible: a text has at most as many tokens as bytes,
+    /// a token has at least a quarter of a character, and an answer fits into the window. A cloud
+    /// has checked that already, and charges its counts.
     fn can_be(&self, usage: &ChatUsage, ours: impl Fn() -> TokenCounts) -> bool {
         let window = self.endpoint.info.context_tokens;
         let fits = |prompt: u32| prompt <= window || prompt <= ours().prompt.saturating_mul(16);
@@ -323,7 +331,7 @@ impl HttpProvider {
         self.endpoint.remedies.behind_cloud || possible()
     }
 
-    /// What a server says went wrong, fit to be shown.
+    /// Cleans a server's error for display.
     fn said(&self, said: ProviderErrorBody) -> ProviderErrorBody {
         ProviderErrorBody { text: self.clean(&said.text), ..said }
     }
@@ -334,6 +342,12 @@ impl HttpProvider {
         redact::text(text, &keys, failure::TEXT_BYTES_MAX)
     }
 
+    /// A server's word for the end of an answer, fit to be shown.
+    fn clean_end(&self, word: &str) -> String {
+        let keys: Vec<&Secret> = self.endpoint.auth.key().into_iter().collect();
+        redact::text(word, &keys, END_BYTES_MAX)
+    }
+
     fn on_the_way(&self, source: NetError) -> InferenceError {
         InferenceError::on_the_way(&self.name, source)
     }
@@ -342,7 +356,7 @@ impl HttpProvider {
         InferenceError::Malformed { endpoint: self.name.clone(), what: what.into() }
     }
 
-    /// What is wrong with a reply, of which a part may have come: then it may cost something.
+    /// Returns the error for a faulty reply. If a part of it came, it may be charged.
     fn flaw(&self, flaw: AssemblyError, begun: bool) -> InferenceError {
         match flaw {
             AssemblyError::Cut => InferenceError::Cut { endpoint: self.name.clone(), source: None },
@@ -380,14 +394,14 @@ impl Provider for HttpProvider {
     }
 }
 
-/// What a refusal of a server means, by its status and its body, for somebody who asked it
-/// without a provider. The text is as the server wrote it.
+/// Returns the meaning of a server's refusal, by status and body, for a caller without a
+/// provider. The text is as the server wrote it.
 #[must_use]
 pub fn refusal(endpoint: &str, model: &ModelId, status: u16, body: &[u8]) -> InferenceError {
     failure::of_status(RequestTarget { endpoint, model }, status, failure::message(body))
 }
 
-/// When things happened.
+/// Times of a reply.
 #[derive(Clone, Copy)]
 struct ReplyTiming {
     asked: Timestamp,
@@ -400,9 +414,9 @@ struct ReplyReader<'a> {
     provider: &'a HttpProvider,
     format: FormatReader,
     assembler: Assembler,
-    /// When the first piece of text or of a call was there.
+    /// Time of the first piece of text or of a call.
     first: Option<Timestamp>,
-    /// What the server calls it.
+    /// The server's media type.
     media_type: String,
 }
 
@@ -435,7 +449,7 @@ impl ReplyReader<'_> {
         Ok(())
     }
 
-    /// What is wrong with bytes that are no reply, or end too early.
+    /// Returns the error for bytes that are no reply, or end too early.
     fn unframed(&self, error: FrameError) -> InferenceError {
         match error {
             FrameError::Cut => self.provider.flaw(AssemblyError::Cut, true),
@@ -459,7 +473,7 @@ impl ReplyReader<'_> {
     }
 }
 
-/// Whether a stream goes on.
+/// State of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum StreamState {
     More,

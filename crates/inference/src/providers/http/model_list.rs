@@ -14,7 +14,7 @@ use super::probe::{ModelListing, list_of, nearest_of, read_list};
 use super::{ApiAuth, ApiFormat};
 use crate::error::InferenceError;
 
-/// How long a server may take to list its models.
+/// Time that a server may take to list its models.
 const WITHIN: Duration = Duration::from_secs(5);
 
 /// The longest list that is read, in bytes.
@@ -104,8 +104,8 @@ fn read(body: &[u8]) -> ModelList {
 }
 
 impl ModelListing {
-    /// Whether a model of this name is asked for with success, as far as the list tells. Beside a
-    /// listed name, servers take its variants, such as `openai/gpt-5.2:nitro`.
+    /// Returns true if the server accepts this name, as far as the list tells. Servers also
+    /// accept variants of a listed name, such as `openai/gpt-5.2:nitro`.
     #[must_use]
     pub fn has(&self, model: &ModelId) -> bool {
         let name = model.as_str().strip_prefix("models/").unwrap_or(model.as_str());

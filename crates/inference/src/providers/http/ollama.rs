@@ -23,7 +23,7 @@ struct OllamaBody<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<OllamaTool<'a>>,
     options: OllamaOptions,
-    /// Whether it may leave out what does not fit, from the front or while it answers.
+    /// True if it may leave out text that does not fit, from the front or while it answers.
     truncate: bool,
     shift: bool,
     stream: bool,
@@ -120,7 +120,7 @@ pub(super) struct OllamaReader {
 }
 
 impl OllamaReader {
-    /// What a line, or a whole reply, says.
+    /// Reads a line or a whole reply.
     pub(super) fn piece(&mut self, data: &str) -> Result<StreamPiece, AssemblyError> {
         let reply = Value::Object(pieces::object(data)?);
         let is_last = reply["done"].as_bool() == Some(true);
@@ -140,7 +140,8 @@ impl OllamaReader {
             // A call comes whole.
             let arguments = pieces::arguments_of(&function["arguments"]);
             let arguments = Some(arguments.unwrap_or_else(|| "{}".to_owned()));
-            let (id, name) = (pieces::word(call, "id"), pieces::word(function, "name"));
+            let id = pieces::word(call, "id");
+            let name = pieces::word(function, "name");
             calls.push(pieces::call(self.calls, id, name, arguments));
             self.calls += 1;
         }

@@ -17,13 +17,13 @@ use crate::{halves, lenient};
 const THOUGHTS: [&str; 6] =
     ["thinking", "redacted_thinking", "reasoning", "reasoning_content", "thought", "summary_text"];
 
-/// How much of words is shown that stand in the place of JSON, in characters.
+/// Characters that are shown of words in the place of JSON.
 const WORDS_MAX: usize = 200;
 
 /// The number of a call of which a server tells the id alone.
 pub(super) const NO_INDEX: u32 = u32::MAX;
 
-/// What stands at a place where something else belongs.
+/// Creates the error for an unexpected value in a place.
 pub(super) fn unread(place: &str) -> AssemblyError {
     AssemblyError::NoReply(format!("{place} cannot be read"))
 }

@@ -1,5 +1,5 @@
-//! What a server says of itself before it is asked anything: which models it has, their
-//! windows, longest answers and prices.
+//! Properties that a server states before the first request: models, windows, longest answers and
+//! prices.
 //!
 //! Every kind of server tells that elsewhere, so several places are asked at once, for a
 //! moment; one that says nothing is no error. What is found is a claim, which
@@ -21,7 +21,7 @@ use crate::catalogue::{ModelClaims, ModelHosting};
 use crate::cost::ModelPrices;
 use crate::error::InferenceError;
 
-/// How long all of it may take.
+/// Time for all of it.
 const WITHIN: Duration = Duration::from_secs(2);
 /// The longest list of models that is read, in bytes.
 const BODY_BYTES_MAX: u64 = 8 << 20;
@@ -39,18 +39,18 @@ const OLLAMA_TOKENS: u32 = 4096;
 /// automaton's prompt, and what a machine at home has memory for.
 const OLLAMA_ASKED_TOKENS: u32 = 16_384;
 
-/// What a server says.
+/// Statements of a server.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ModelListing {
     /// Names of the models that it lists.
     pub listed: Vec<String>,
-    /// What it says of those that were asked about.
+    /// Claims about the requested models.
     pub claims: BTreeMap<String, ModelClaims>,
 }
 
 impl ModelListing {
-    /// Whether it has a model of this name. Some list each model by its day alone, as
-    /// `claude-haiku-4-5-20251001`, and take it without that, too.
+    /// Returns true if it has a model of this name. Some servers list models with their day, as
+    /// `claude-haiku-4-5-20251001`, and also accept the name without it.
     #[must_use]
     pub fn lists(&self, model: &ModelId) -> bool {
         let is_day = |rest: &str| rest.len() == 8 && rest.bytes().all(|byte| byte.is_ascii_digit());
@@ -63,9 +63,9 @@ impl ModelListing {
         self.listed.iter().any(is_it)
     }
 
-    /// What it says of a model.
+    /// Returns the claims about a model.
     #[must_use]
-    pub fn of(&self, model: &ModelId) -> ModelClaims {
+    pub fn claims_of(&self, model: &ModelId) -> ModelClaims {
         self.claims.get(model.as_str()).copied().unwrap_or_default()
     }
 }
@@ -121,20 +121,21 @@ pub async fn nearest(
     nearest_of(served.listed, wanted.as_str())
 }
 
-/// Of these names those that are most like one.
+/// Returns the names that are most similar to one.
 pub(super) fn nearest_of(mut names: Vec<String>, wanted: &str) -> Vec<String> {
     names.sort_by_cached_key(|name| (distance(name, wanted), name.clone()));
     names.truncate(NEAREST_MAX);
     names
 }
 
-/// How unlike two names are: the pairs of letters that only one of them has.
+/// Returns the distance of two names: the number of letter pairs that only one of them has.
 fn distance(name: &str, wanted: &str) -> usize {
     let pairs = |text: &str| -> Vec<[u8; 2]> {
         let text = text.to_lowercase();
         text.as_bytes().windows(2).map(|pair| [pair[0], pair[1]]).collect()
     };
-    let (mut left, wanted) = (pairs(name), pairs(wanted));
+    let mut left = pairs(name);
+    let wanted = pairs(wanted);
     let mut missing = 0;
     for pair in wanted {
         match left.iter().position(|other| *other == pair) {
@@ -145,7 +146,7 @@ fn distance(name: &str, wanted: &str) -> usize {
     missing + left.len()
 }
 
-/// Where the models are listed of a server that is asked here.
+/// Returns the address of the model list of a server with this chat address.
 pub(super) fn list_of(chat: &Url) -> Option<Url> {
     let full = chat.as_str();
     let beside = |asked: &str| Some(format!("{}models", full.strip_suffix(asked)?));
@@ -164,7 +165,7 @@ struct ServerProbe<'a> {
     chat: &'a Url,
 }
 
-/// What servers at home say.
+/// Information of local servers.
 #[derive(Default)]
 struct LocalServerInfo {
     /// Ollama's `/api/show` of a model.
@@ -183,7 +184,7 @@ impl ServerProbe<'_> {
         self.ask(HttpRequest::new(HttpMethod::Get, list_of(self.chat)?)).await
     }
 
-    /// What Ollama says of a model in its own format.
+    /// Reads Ollama's description of a model in its own format.
     async fn ollama(&self, model: &str) -> LocalServerInfo {
         let full = self.chat.as_str();
         let show = full.strip_suffix("chat").and_then(|base| format!("{base}show").parse().ok());
@@ -238,7 +239,7 @@ impl LocalServerInfo {
             tokens(props.pointer("/default_generation_settings/n_ctx").or(props.get("n_ctx")))
         });
         props.or_else(|| {
-            let (own, set) = self.shown()?;
+            let (own, set) = self.windows()?;
             // What is longer than what it serves, it cuts off and says nothing.
             Some(set.or_else(|| self.loaded(model)).unwrap_or(OLLAMA_TOKENS).min(own))
         })
@@ -246,12 +247,12 @@ impl LocalServerInfo {
 
     /// The window that Ollama is asked for in its own format.
     fn asked_window(&self) -> Option<u32> {
-        let (own, set) = self.shown()?;
+        let (own, set) = self.windows()?;
         Some(set.unwrap_or(OLLAMA_ASKED_TOKENS).min(own))
     }
 
     /// The window that Ollama's model could have, and the one that it has been given.
-    fn shown(&self) -> Option<(u32, Option<u32>)> {
+    fn windows(&self) -> Option<(u32, Option<u32>)> {
         let show = self.show.as_ref()?;
         let info = show.get("model_info")?.as_object()?;
         let own = info.iter().find(|(key, _)| key.ends_with(".context_length"));
@@ -373,7 +374,7 @@ mod tests {
     fn claims(row: &Value) -> (Option<u32>, Option<u32>) {
         let mut served = ModelListing::default();
         read_list(&json!({ "data": [row] }), &["m"], &mut served);
-        let ModelClaims { context_tokens, max_output_tokens, .. } = served.of(&"m".into());
+        let ModelClaims { context_tokens, max_output_tokens, .. } = served.claims_of(&"m".into());
         (context_tokens, max_output_tokens)
     }
 

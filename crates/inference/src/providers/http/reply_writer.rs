@@ -36,12 +36,12 @@ pub(super) enum BlockPart<'a> {
     End { is_cut: bool },
 }
 
-/// What is known of a call when it begins.
+/// Start of a call.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CallHead<'a> {
     /// Its place among the calls of the answer.
     pub(super) place: usize,
-    /// What the server calls it.
+    /// The server's id.
     pub(super) id: Option<&'a str>,
     /// Its tool.
     pub(super) name: &'a str,
@@ -62,7 +62,7 @@ pub(super) trait BlockFormat: fmt::Debug + Send {
     ///
     /// # Errors
     /// When it cannot be written.
-    fn whole(
+    fn write_reply(
         &mut self,
         reply: &AssembledReply,
         usage: &ChatUsage,
@@ -143,13 +143,13 @@ impl ReplyWriter {
         }
     }
 
-    /// Whether anything was said or called.
+    /// Returns true if there is text or a call.
     #[must_use]
     pub fn has_output(&self) -> bool {
         self.reply.has_output()
     }
 
-    /// Whether the answer came to its end.
+    /// Returns true if the answer has ended.
     #[must_use]
     pub const fn is_whole(&self) -> bool {
         self.reply.has_ended()
@@ -203,9 +203,9 @@ impl ReplyWriter {
     ///
     /// # Errors
     /// When it has no end, or cannot be written.
-    pub fn whole(mut self, usage: &ChatUsage) -> Result<Vec<u8>, String> {
+    pub fn finish_whole(mut self, usage: &ChatUsage) -> Result<Vec<u8>, String> {
         let reply = std::mem::take(&mut self.reply).finish().map_err(AssemblyError::into_text)?;
-        self.format.whole(&reply, usage).map_err(|error| error.to_string())
+        self.format.write_reply(&reply, usage).map_err(|error| error.to_string())
     }
 
     fn close(&mut self, is_cut: bool) -> Vec<EventFrame> {
@@ -242,7 +242,7 @@ impl EventFrame {
     }
 }
 
-/// What is known of a call that is there.
+/// Returns the start of a call.
 pub(super) fn head(place: usize, call: &RawCall) -> CallHead<'_> {
     CallHead { place, id: call.provider_id.as_deref(), name: &call.tool }
 }

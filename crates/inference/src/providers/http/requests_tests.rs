@@ -1,4 +1,4 @@
-//! What is asked in each format, by us and by others.
+//! Requests in each format, by us and by others.
 
 use std::sync::Arc;
 

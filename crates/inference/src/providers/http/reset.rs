@@ -11,8 +11,8 @@ const LIMITS: [&str; 3] = ["-requests", "-tokens", ""];
 const EPOCH_SECONDS_MIN: u64 = 1_000_000_000;
 const EPOCH_MILLIS_MIN: u64 = 1_000_000_000_000;
 
-/// How long a server asks to be left alone, by the headers of its refusal: what it asks for in so
-/// many words, else when a limit is lifted that is used up.
+/// Returns the wait that a server asks for in the headers of its refusal: an explicit wait, else
+/// the reset of the exhausted limit.
 pub(super) fn wait<'a>(
     header: impl Fn(&str) -> Option<&'a str>,
     now: Timestamp,
@@ -22,7 +22,8 @@ pub(super) fn wait<'a>(
     millis().or_else(asked).or_else(|| limits(&header, now))
 }
 
-/// When the limits are lifted: of those that are used up the last, else of all of them the first.
+/// Returns the time until the limits reset: the last one of those that are exhausted, else the
+/// first of all.
 fn limits<'a>(header: impl Fn(&str) -> Option<&'a str>, now: Timestamp) -> Option<Duration> {
     let known = LIMITS.iter().filter_map(|limit| {
         let reset = moment(header(&format!("x-ratelimit-reset{limit}"))?, now)?;
@@ -34,8 +35,8 @@ fn limits<'a>(header: impl Fn(&str) -> Option<&'a str>, now: Timestamp) -> Optio
     used_up.max().or_else(|| known.iter().map(|(_, reset)| *reset).min())
 }
 
-/// How long it is to a moment that is told as a span, or as seconds or milliseconds since the
-/// epoch.
+/// Returns the time until a moment that is given as a span, or as seconds or milliseconds since
+/// the epoch.
 fn moment(text: &str, now: Timestamp) -> Option<Duration> {
     let until = |millis: u64| {
         let now = u64::try_from(now.as_millis()).unwrap_or(0);
@@ -51,7 +52,8 @@ fn moment(text: &str, now: Timestamp) -> Option<Duration> {
 
 /// A span such as `1h2m3.5s`, `120ms` or `7.66`, which is seconds, without a float's arithmetic.
 pub(super) fn duration(text: &str) -> Option<Duration> {
-    let (mut total, mut rest) = (Duration::ZERO, text.trim());
+    let mut total = Duration::ZERO;
+    let mut rest = text.trim();
     if rest.is_empty() {
         return None;
     }
@@ -108,7 +110,9 @@ fn http_date(text: &str) -> Option<i64> {
     let year = part()?.parse::<i64>().ok().filter(|year| (1970..=9999).contains(year))?;
     let mut clock = part()?.split(':').map(|two| two.parse::<i64>().ok());
     let mut below = |most: i64| clock.next()?.filter(|it| (0..most).contains(it));
-    let (hour, minute, second) = (below(24)?, below(60)?, below(61)?);
+    let hour = below(24)?;
+    let minute = below(60)?;
+    let second = below(61)?;
     let days = days_from_civil(year, month, day)?;
     Some(((days * 24 + hour) * 60 + minute) * 60 + second)
 }
@@ -123,7 +127,8 @@ mod tests {
         let wait = |header, date| retry_after(Some(header), date, now).map(|wait| wait.as_secs());
         assert_eq!(wait(" 7 ", None), Some(7));
         assert_eq!(wait("86400", None), Some(86_400));
-        let (date, later) = ("Sun, 06 Nov 1994 08:49:37 GMT", "Sun, 06 Nov 1994 08:50:07 GMT");
+        let date = "Sun, 06 Nov 1994 08:49:37 GMT";
+        let later = "Sun, 06 Nov 1994 08:50:07 GMT";
         assert_eq!(wait(later, Some(date)), Some(30));
         assert_eq!(wait(date, Some(later)), Some(0), "it is over");
         assert_eq!(wait(date, None), Some(0));
@@ -143,7 +148,8 @@ mod tests {
                 |name: &str| headers.iter().find(|(known, _)| *known == name).map(|it| it.1);
             wait(header, now).map(|wait| wait.as_millis())
         };
-        let (requests, tokens) = ("x-ratelimit-reset-requests", "x-ratelimit-reset-tokens");
+        let requests = "x-ratelimit-reset-requests";
+        let tokens = "x-ratelimit-reset-tokens";
         assert_eq!(waited(&[("retry-after-ms", "250"), ("retry-after", "1")]), Some(250));
         assert_eq!(waited(&[("retry-after", "1"), (tokens, "9s")]), Some(1000));
         assert_eq!(waited(&[(requests, "6m0s"), (tokens, "120ms")]), Some(120));

@@ -49,7 +49,7 @@ struct ResponsesBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     top_p: Option<Number>,
     store: bool,
-    /// What comes along besides the usual.
+    /// Additional content of the reply.
     #[serde(skip_serializing_if = "<[&str]>::is_empty")]
     include: &'static [&'static str],
     stream: bool,
@@ -80,14 +80,14 @@ struct FlatTool<'a> {
     kind: &'static str,
     #[serde(flatten)]
     function: AskedTool<'a>,
-    /// Whether the schema must be of the subset that can be enforced.
+    /// True if the schema must be of the enforceable subset.
     strict: bool,
 }
 
 /// The body as JSON.
 pub(super) fn body(asked: &AskedChat<'_>) -> Result<Vec<u8>, serde_json::Error> {
     let mut input = Vec::new();
-    for message in asked.said() {
+    for message in asked.conversation() {
         let content = &*message.text;
         input.extend(message.thoughts.iter().map(InputItem::Thought));
         if let Some(call_id) = &message.answers {
@@ -97,7 +97,8 @@ pub(super) fn body(asked: &AskedChat<'_>) -> Result<Vec<u8>, serde_json::Error> 
             input.push(InputItem::Said { role: message.role, content });
         }
         input.extend(message.calls.iter().map(|call| {
-            let (name, arguments) = (&*call.tool, &*call.arguments);
+            let name = &*call.tool;
+            let arguments = &*call.arguments;
             InputItem::Called(CallItem::FunctionCall { call_id: &call.id, name, arguments })
         }));
     }
@@ -136,7 +137,7 @@ pub(super) struct ResponsesReader {
     /// The calls so far, by their items: the place of each one among the calls, and the arguments that
     /// have come.
     calls: BTreeMap<String, (usize, String)>,
-    /// How many there are.
+    /// Number of calls.
     called: usize,
     /// The items by the ids that events name them by, which do not tell their place.
     named: BTreeMap<String, String>,
@@ -147,7 +148,7 @@ pub(super) struct ResponsesReader {
 }
 
 impl ResponsesReader {
-    /// What the data of an event, or a whole reply, says.
+    /// Reads the data of an event or a whole reply.
     pub(super) fn piece(&mut self, data: &str) -> Result<StreamPiece, AssemblyError> {
         if data.trim() == DONE {
             return Ok(StreamPiece::Done);
@@ -217,7 +218,7 @@ impl ResponsesReader {
         pieces::calls(vec![call])
     }
 
-    /// Of an item that is complete what has not come yet.
+    /// Returns the missing part of an item that is complete.
     fn whole(&mut self, item: String, said: &Value) -> Result<ChunkDelta, AssemblyError> {
         Ok(match said["type"].as_str() {
             Some("message") => {
@@ -260,8 +261,8 @@ impl ResponsesReader {
         Ok(pieces::calls(vec![pieces::call(*place, None, None, Some(arguments))]))
     }
 
-    /// Of the arguments of a call what has not come yet. Others than those that came follow them, so that
-    /// they are no call.
+    /// Returns the missing part of a call's arguments. If they differ from the earlier part, they
+    /// are appended, so that they are no valid call.
     fn all_arguments(&mut self, item: &str, said: &Value) -> ChunkDelta {
         let all = pieces::arguments_of(&said["arguments"]).filter(|it| !it.trim().is_empty());
         let (Some((place, come)), Some(all)) = (self.calls.get_mut(item), all) else {
@@ -293,7 +294,8 @@ impl ResponsesReader {
     }
 }
 
-/// Why a reply ended: the reason that it is incomplete for, else its status.
+/// Returns the reason for the end of a reply: the reason for which it is incomplete, else its
+/// status.
 fn finish_word(response: &Value) -> String {
     let reason = pieces::word(&response["incomplete_details"], "reason");
     let status = pieces::word(response, "status").unwrap_or("completed");
@@ -305,16 +307,17 @@ fn finish_word(response: &Value) -> String {
     }
 }
 
-/// Of a text what has not come yet; nothing where what came is no beginning of it.
+/// Returns the missing part of a text; `None` if the earlier part is no beginning of it.
 fn rest_of(come: &str, all: &str) -> Option<String> {
-    let (come, all) = (halves::join_text(come), halves::join_text(all));
+    let come = halves::join_text(come);
+    let all = halves::join_text(all);
     all.strip_prefix(&*come).map(str::to_owned)
 }
 
-/// What an event says went wrong.
+/// Reads the error of an event.
 fn failed(event: &Value) -> AssemblyError {
-    let said =
-        failure::said(&event["response"]).or_else(|| failure::said(&json!({ "error": event })));
+    let said = failure::reported_error(&event["response"])
+        .or_else(|| failure::reported_error(&json!({ "error": event })));
     let said =
         said.filter(|_| event["response"]["error"].is_object() || event.get("message").is_some());
     AssemblyError::Failed(said.unwrap_or_else(|| ProviderErrorBody {

@@ -107,7 +107,7 @@ proptest! {
         chunks.extend(speech.end(&done).unwrap());
         let chunks = chunks.iter().map(|chunk| serde_json::to_string(chunk).unwrap());
         same(&heard(chunks), &done)?;
-        let whole = ChatResponder::new(byline).whole(&done);
+        let whole = ChatResponder::new(byline).whole_response(&done);
         same(&heard([serde_json::to_string(&whole).unwrap()]), &done)?;
     }
 }
@@ -123,8 +123,8 @@ fn heard(events: impl IntoIterator<Item = String>) -> AssembledReply {
     assembler.finish().unwrap()
 }
 
-/// What is heard is what the agent's own helper would have said, but that an
-/// answer ended as it repeated itself is cut like any other.
+/// Checks that the result is that of the agent's own helper. An answer that ended because it
+/// repeated itself counts as cut off.
 fn same(heard: &AssembledReply, done: &brain::LocalModelCompletion) -> Result<(), TestCaseError> {
     let finish = match done.finish {
         brain::LocalModelFinishReason::Repetition => brain::LocalModelFinishReason::Length,

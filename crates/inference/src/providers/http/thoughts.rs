@@ -66,8 +66,8 @@ struct ThoughtfulAnswer {
 }
 
 impl ThoughtfulAnswer {
-    /// Whether its calls are these, which have other ids since.
-    fn made(&self, calls: &[SpokenCall<'_>]) -> bool {
+    /// Returns true if its calls are these, which have other ids since.
+    fn has_made(&self, calls: &[SpokenCall<'_>]) -> bool {
         let is_same = |(kept, call): (&RawCall, &SpokenCall<'_>)| {
             (kept.tool.as_str(), kept.arguments.as_str()) == (&*call.tool, &*call.arguments)
         };
@@ -77,7 +77,7 @@ impl ThoughtfulAnswer {
 
 impl KeptThoughts {
     /// Keeps what was thought before these calls.
-    pub(super) fn keep(&mut self, calls: &[RawCall], thoughts: Vec<Value>) {
+    pub(super) fn store(&mut self, calls: &[RawCall], thoughts: Vec<Value>) {
         if calls.is_empty() || thoughts.is_empty() {
             return;
         }
@@ -99,7 +99,7 @@ impl KeptThoughts {
                 _ if message.calls.is_empty() => return,
                 _ => {}
             }
-            match kept.by_ref().find(|answer| answer.made(&message.calls)) {
+            match kept.by_ref().find(|answer| answer.has_made(&message.calls)) {
                 Some(answer) => message.thoughts.clone_from(&answer.thoughts),
                 None => return,
             }
@@ -138,13 +138,15 @@ mod tests {
     }
 
     fn raw(nth: u8) -> RawCall {
-        let (tool, arguments) = ("exec".to_owned(), format!("{{\"n\":{nth}}}"));
+        let tool = "exec".to_owned();
+        let arguments = format!("{{\"n\":{nth}}}");
         RawCall { provider_id: None, tool, arguments }
     }
 
     fn put(kept: &KeptThoughts, messages: Vec<Message>) -> Vec<usize> {
-        let (info, ask) = (catalogue::own_model("m").unwrap(), asked_of(messages));
-        let mut asked = AskedChat::of(&info, &ask);
+        let info = catalogue::own_model("m").unwrap();
+        let ask = asked_of(messages);
+        let mut asked = AskedChat::from_request(&info, &ask);
         kept.put_into(&mut asked);
         asked.messages.iter().map(|message| message.thoughts.len()).collect()
     }
@@ -153,11 +155,12 @@ mod tests {
     fn thoughts_stay_with_their_calls_and_in_their_loop() {
         let mut kept = KeptThoughts::default();
         for nth in 1..4 {
-            kept.keep(&[raw(nth)], vec![json!(nth)]);
+            kept.store(&[raw(nth)], vec![json!(nth)]);
         }
-        kept.keep(&[], vec![json!("no calls")]);
-        kept.keep(&[raw(4)], vec![]);
-        let (system, user) = (Message::system("s"), Message::user("u"));
+        kept.store(&[], vec![json!("no calls")]);
+        kept.store(&[raw(4)], vec![]);
+        let system = Message::system("s");
+        let user = Message::user("u");
         let of = |calls: &[u8]| calls.iter().flat_map(|nth| called(*nth)).collect::<Vec<_>>();
         let with = |parts: &[&[Message]]| parts.concat();
         let head = [system, user.clone()];
@@ -173,7 +176,7 @@ mod tests {
         assert_eq!(put(&kept, with(&[&head, &of(&[2, 9])])), [0, 0, 0, 0, 0, 0], "not known");
         assert_eq!(put(&kept, with(&[&head, &of(&[2, 1])])), [0, 0, 0, 0, 1, 0], "out of order");
         for _ in 0..ANSWERS_MAX {
-            kept.keep(&[raw(5)], vec![json!(5)]);
+            kept.store(&[raw(5)], vec![json!(5)]);
         }
         assert_eq!(put(&kept, with(&[&head, &of(&[3])])), [0, 0, 0, 0], "long ago");
     }

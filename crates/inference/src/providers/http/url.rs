@@ -13,7 +13,8 @@ use crate::error::InferenceError;
 /// the base is that of the chat completions of a server that speaks another format as well, that
 /// one is asked in its own place.
 pub(super) fn below(base_url: &str, format: ApiFormat) -> Result<Url, InferenceError> {
-    let (path, version) = (format.path(), format.version());
+    let path = format.path();
+    let version = format.version();
     let text = base_url.trim();
     let mut url = Url::parse(text).map_err(|_| InferenceError::BaseUrl {
         // What cannot be parsed cannot be cleaned: only its beginning is shown,

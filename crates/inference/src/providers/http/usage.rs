@@ -47,7 +47,8 @@ pub(super) fn counts(prompt: u32, cached: u32, cache_write: u32, completion: u32
 /// Reads the `usage` of chat completions or responses. Nothing where the tokens of the prompt or of the answer
 /// are not told, not even by their sum.
 pub(super) fn read_chat_usage(told: &Value) -> Option<ChatUsage> {
-    let (prompt, completion) = (first_count(told, &PROMPT), first_count(told, &COMPLETION));
+    let prompt = first_count(told, &PROMPT);
+    let completion = first_count(told, &COMPLETION);
     let total = count(told, "total_tokens");
     let rest = |known: u32| total.and_then(|total| total.checked_sub(known));
     let (prompt, completion) = match (prompt, completion) {

@@ -3,7 +3,7 @@
 //! Each kind of server says it in other words, mostly beside how long the prompt was. What
 //! is read is a server's word: whoever uses it must never make a window larger by it.
 
-/// What stands before the number, in lower case; between them there may be a word or two.
+/// Phrases before the number, in lower case. A word or two may stand between.
 const BEFORE: [&str; 17] = [
     "context length",
     "context length (",
@@ -24,17 +24,17 @@ const BEFORE: [&str; 17] = [
     "limit",
 ];
 
-/// What may stand between.
+/// Words that may stand between.
 const BETWEEN: [&str; 8] = [" ", "\"", ":", "=", "is ", "of ", "only ", "to "];
 
-/// What stands after the number.
+/// Phrases after the number.
 const AFTER: [&str; 1] = [" maximum context length"];
 
 /// Numbers that are a window, in tokens. Smaller ones are counts of messages, or codes.
 const WINDOWS: std::ops::RangeInclusive<u32> = 256..=100_000_000;
 
 /// The window that a refusal names, in tokens; none where it names none.
-pub(super) fn named(text: &str) -> Option<u32> {
+pub(super) fn window_in(text: &str) -> Option<u32> {
     let text = text.to_lowercase();
     compared(&text)
         .or_else(|| {
@@ -61,7 +61,7 @@ fn compared(text: &str) -> Option<u32> {
     })
 }
 
-/// What follows the words that may stand between.
+/// Returns the text after the words that may stand between.
 fn after(mut text: &str) -> &str {
     while let Some(rest) = BETWEEN.iter().find_map(|words| text.strip_prefix(words)) {
         text = rest;
@@ -81,7 +81,7 @@ fn number(text: &str) -> Option<u32> {
 mod tests {
     use super::*;
 
-    /// What servers say, and the window that they name.
+    /// Refusals of servers, with the window that they name.
     const REFUSALS: &[(&str, Option<u32>)] = &[
         // OpenAI, DeepSeek, OpenRouter and what speaks like them.
         (
@@ -207,7 +207,7 @@ mod tests {
     #[test]
     fn every_kind_of_server_names_its_window_in_its_own_words() {
         for (text, tokens) in REFUSALS {
-            assert_eq!(named(text), *tokens, "{text}");
+            assert_eq!(window_in(text), *tokens, "{text}");
         }
     }
 }

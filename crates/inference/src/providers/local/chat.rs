@@ -31,7 +31,7 @@ const TEMPERATURE_MILLI_MAX: u32 = 2000;
 #[error("{0}")]
 pub struct LocalChatRequestError(String);
 
-/// What of a request the helper needs.
+/// Part of a request that the helper needs.
 #[derive(Deserialize)]
 struct LocalChatRequest {
     messages: Vec<LocalChatMessage>,
@@ -132,7 +132,7 @@ fn allows(choice: Option<&ToolChoice>, name: &str) -> bool {
     }
 }
 
-/// What each part of an answer says of the whole.
+/// Fields that each part of an answer repeats.
 #[derive(Debug, Clone)]
 pub struct ResponseMeta {
     /// The answer's id, unlike that of any other.
@@ -148,7 +148,7 @@ pub struct ResponseMeta {
 pub struct ChatResponder {
     byline: ResponseMeta,
     text: String,
-    /// How much of the text, without the white space around it, was shown.
+    /// Length of the shown text, without surrounding white space.
     shown: usize,
     begun: bool,
 }
@@ -160,8 +160,8 @@ impl ChatResponder {
         Self { byline, text: String::new(), shown: 0, begun: false }
     }
 
-    /// What a piece of the text adds. White space is kept back until something
-    /// follows it, since the whole answer is without any around it.
+    /// Returns the addition of a piece of text. White space is held back until something follows
+    /// it, since the whole answer has none around it.
     pub fn piece(&mut self, piece: &str) -> Option<ChatChunk> {
         self.text.push_str(piece);
         let fresh = self.text.trim()[self.shown..].to_owned();
@@ -172,8 +172,8 @@ impl ChatResponder {
         Some(self.delta(ChunkDelta { content: Some(fresh), ..ChunkDelta::default() }))
     }
 
-    /// What comes after the pieces: the rest of the text, the calls, why it
-    /// ended, what it used.
+    /// Returns the last pieces: the rest of the text, the calls, the reason for the end, and the
+    /// usage.
     ///
     /// # Errors
     /// [`LocalModelError::Protocol`] when the pieces were another text.
@@ -204,7 +204,7 @@ impl ChatResponder {
 
     /// The answer in one piece.
     #[must_use]
-    pub fn whole(self, done: &LocalModelCompletion) -> ChatResponse {
+    pub fn whole_response(self, done: &LocalModelCompletion) -> ChatResponse {
         let calls = self.calls(done);
         let message = ChatMessage {
             role: ChatRole::Assistant,
@@ -276,7 +276,8 @@ mod tests {
 
     fn asked(more: &str) -> Result<LocalModelCompletionRequest, LocalChatRequestError> {
         let tool = |name| format!(r#"{{"type":"function","function":{{"name":"{name}"}}}}"#);
-        let (a, b) = (tool("a"), tool("b"));
+        let a = tool("a");
+        let b = tool("b");
         let body = format!(
             r#"{{"model":"m","messages":[{{"role":"user","content":"hi"}}],"max_tokens":9,
                 "stop":null,"tools":[{a},{b}]{more}}}"#

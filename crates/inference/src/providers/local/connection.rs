@@ -26,7 +26,7 @@ const PIECES_BYTES_MAX: usize = LINE_BYTES_MAX;
 /// The longest text of the helper that goes into an error, in bytes.
 const SAID_BYTES_MAX: usize = 300;
 
-/// Why the other side did not answer.
+/// Reasons for which the other side did not answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum LocalModelConnectionError {
     /// It is gone.
@@ -41,9 +41,9 @@ pub(super) enum LocalModelConnectionError {
     Protocol(String),
     /// It cannot answer this request, and can answer the next.
     Answer {
-        /// What failed.
+        /// Kind of the failure.
         code: LocalModelFailureCode,
-        /// What it says.
+        /// Message.
         message: String,
     },
 }

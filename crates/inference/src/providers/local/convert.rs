@@ -71,6 +71,7 @@ pub(in crate::providers) fn reply(info: &ModelInfo, done: LocalModelCompletion) 
             estimated: false,
             first_token_ms: millis(done.first_token_ms),
             total_ms: millis(done.total_ms),
+            unknown_end: None,
         },
         counted: TokenCountSource::Reported,
     }

@@ -36,7 +36,7 @@ use crate::provider::{BoxFuture, Completion, CompletionRequest, Provider, TokenS
 use connection::LocalModelConnectionError;
 use process::LocalModelProcess;
 
-/// How often the helper may be started within an hour.
+/// Starts of the helper that are allowed within an hour.
 const STARTS_PER_HOUR_MAX: usize = 6;
 
 /// A model below this many parameters needs leading by the hand, whatever it is
@@ -75,12 +75,12 @@ pub struct LocalModelFiles {
     pub context_tokens: Option<u32>,
 }
 
-/// What is needed to run the local model.
+/// Configuration of the local model.
 #[derive(Debug, Clone)]
 pub struct LocalModelConfig {
     /// Starts sandboxes.
     pub launcher: Launcher,
-    /// What the machine gives them.
+    /// Capabilities of the machine.
     pub probe: Probe,
     /// The helper's executable.
     pub helper: PathBuf,
@@ -95,7 +95,7 @@ pub struct LocalModelConfig {
     /// The SHA-256 that the file must have, in hex; without it the file's own
     /// at the start, so that it cannot be exchanged under a running agent.
     pub sha256: Option<String>,
-    /// How long the helper may take.
+    /// Deadlines of the helper.
     pub deadlines: LocalModelDeadlines,
 }
 
@@ -133,7 +133,7 @@ impl LocalModelConfig {
     }
 }
 
-/// How long the helper may take.
+/// Deadlines of the helper.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LocalModelDeadlines {
     /// To load the model.
@@ -171,7 +171,7 @@ pub struct LocalModel {
 struct ProcessSlot {
     process: Option<LocalModelProcess>,
     starts: VecDeque<Timestamp>,
-    /// When it was last asked; missing, when it is not loaded.
+    /// Time of the last request; `None` if it is not loaded.
     asked: Option<Instant>,
 }
 
@@ -209,7 +209,9 @@ impl LocalModel {
         let name = config.model.file_stem().unwrap_or_default().to_string_lossy();
         let known = catalogue::own_model(&name)?;
         // Nothing was seen of it yet, and a file's name proves nothing.
-        let (context_tokens, prices, weak) = (config.context_tokens, ModelPrices::default(), true);
+        let context_tokens = config.context_tokens;
+        let prices = ModelPrices::default();
+        let weak = true;
         let info = ModelInfo { context_tokens, weak, compact: true, prices, ..known };
         let helper =
             Mutex::new(ProcessSlot { process: None, starts: VecDeque::new(), asked: None });
@@ -324,8 +326,8 @@ impl Provider for LocalModel {
     }
 }
 
-/// What the catalogue knows of the model, with what the helper says of it. Its
-/// own machine's electricity is the creator's: it costs nothing.
+/// Merges the catalogue's properties of the model with the helper's. It runs on the creator's
+/// machine and costs nothing.
 fn model_info(
     hello: &LocalModelHello,
     config: &LocalModelConfig,

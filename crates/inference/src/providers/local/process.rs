@@ -24,20 +24,20 @@ use crate::file_hash::sha256_of;
 use super::LocalModelConfig;
 use super::connection::{LocalModelConnection, LocalModelConnectionError};
 
-/// Where the helper's executable is inside.
+/// Path of the helper's executable inside.
 const HELPER_INSIDE: &str = "/automaton/automaton-llama";
 
-/// Where the model is inside.
+/// Path of the model inside.
 const MODEL_INSIDE: &str = "/automaton/model.gguf";
 
 /// The number of the socket inside.
 const SOCKET_INSIDE: i32 = 3;
 
-/// How long a helper that hung up may take to end by itself, so that its own
-/// last words and status are heard.
+/// Time that a helper that hung up has to end by itself, so that its last output and status are
+/// read.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// How much of the helper's last words is kept, in bytes.
+/// Bytes of the helper's last output that are kept.
 const SAID_BYTES_MAX: usize = 400;
 
 /// A helper that runs, with the model loaded.
@@ -82,7 +82,7 @@ impl LocalModelProcess {
         }
     }
 
-    /// How it greeted.
+    /// Returns its greeting.
     pub(super) const fn hello(&self) -> &LocalModelHello {
         &self.hello
     }
@@ -92,7 +92,7 @@ impl LocalModelProcess {
         &mut self.link
     }
 
-    /// Whether it has ended by itself.
+    /// Returns true if it has ended by itself.
     pub(super) fn is_over(&self) -> bool {
         self.run.running.is_over()
     }
@@ -154,7 +154,7 @@ impl LocalModelRun {
     }
 }
 
-/// What the sandbox is to run. The only way in or out is the socket.
+/// Returns the sandbox of the helper. The socket is the only way in or out.
 fn spec(
     config: &LocalModelConfig,
     sha256: &str,

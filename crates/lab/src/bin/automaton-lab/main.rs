@@ -21,26 +21,26 @@ use clap::{Parser, Subcommand};
 #[command(name = "automaton-lab", version, propagate_version = true, max_term_width = 100)]
 #[command(arg_required_else_help = true, disable_help_subcommand = true)]
 struct LabCli {
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     command: Command,
-    /// What every command takes.
+    /// Options of every command.
     #[command(flatten)]
     globals: Globals,
 }
 
-/// What a person may ask for.
+/// Commands of the laboratory.
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Test what is promised, on throw-away automatons
     Drill {
-        /// What to try
+        /// The drill
         #[command(subcommand)]
         command: drill::DrillCommand,
     },
     /// Measure how fast it is on this machine
     Bench {
-        /// What to measure
+        /// The measurement
         #[command(subcommand)]
         command: bench::BenchCommand,
     },

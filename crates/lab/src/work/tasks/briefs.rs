@@ -46,7 +46,7 @@ pub(super) const TASKS: &[WorkTask] = &[
     WorkTask {
         name: "orders-file",
         what: "orders in a file that the creator names",
-        case: named,
+        case: named_case,
         solver: obeyed,
     },
     WorkTask {
@@ -64,7 +64,7 @@ fn finished(case: WorkCase, files: Vec<(String, String)>) -> WorkCase {
 fn brief() -> WorkCase {
     let (lines, files) = orders("R", 60, "out", 78);
     let head = "Carry out the 60 orders of list R, each as it stands:\n";
-    finished(WorkCase::told(format!("{head}{lines}")), files)
+    finished(WorkCase::with_message(format!("{head}{lines}")), files)
 }
 
 fn sixty(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
@@ -73,7 +73,8 @@ fn sixty(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
 }
 
 fn two() -> WorkCase {
-    let (mut case, mut wanted) = (WorkCase::default(), Vec::new());
+    let mut case = WorkCase::default();
+    let mut wanted = Vec::new();
     for list in ["A", "B"] {
         let (lines, files) = orders(list, 25, list, 110);
         let words = format!("Carry out the 25 orders of list {list}, each as it stands:\n{lines}");
@@ -94,7 +95,7 @@ fn tail() -> WorkCase {
     let order =
         format!("T1. Write the word {} to the file answer.txt; that is all.", word("tail", 0));
     let told = format!("This is how things stand.\n{}\n{order}", words.join("\n"));
-    WorkCase::told(told).wants("answer.txt", word("tail", 0))
+    WorkCase::with_message(told).wants("answer.txt", word("tail", 0))
 }
 
 fn last(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
@@ -111,7 +112,7 @@ fn long() -> WorkCase {
     for (n, line) in lines.lines().enumerate() {
         told.push_str(&format!("{}\n{line}\n", prose("long", n, 1300)));
     }
-    finished(WorkCase::told(told), files)
+    finished(WorkCase::with_message(told), files)
 }
 
 fn strewn(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
@@ -127,11 +128,13 @@ fn names() -> WorkCase {
          first line; its number is {number}, which is its second line; then the sum of all guests \
          as a number alone; and it closes with the word {close}, alone on the last line."
     );
-    let (mut case, mut sum) = (WorkCase::told(told), 0);
+    let mut case = WorkCase::with_message(told);
+    let mut sum = 0;
     for n in 1..=50 {
         let guests = super::choice("guests", n, 90) + 3;
         sum += guests;
-        let (before, behind) = (prose("day", n, 300), prose("night", n, 300));
+        let before = prose("day", n, 300);
+        let behind = prose("night", n, 300);
         case = case
             .file(format!("days/{n:02}.txt"), format!("{before}\nguests: {guests}\n{behind}\n"));
     }
@@ -148,9 +151,9 @@ fn late(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
         })?;
         sum += guests.parse::<usize>().unwrap_or(0);
     }
-    let name = ctx.told("the report is for ", ", ")?;
-    let number = ctx.told("its number is ", ", ")?;
-    let close = ctx.told("closes with the word ", ", ")?;
+    let name = ctx.creator_said("the report is for ", ", ")?;
+    let number = ctx.creator_said("its number is ", ", ")?;
+    let close = ctx.creator_said("closes with the word ", ", ")?;
     ctx.write("the report", "report.txt", &format!("{name}\n{number}\n{sum}\n{close}\n"))?;
     ctx.settle()?;
     Ok("The report is in report.txt.".to_owned())
@@ -164,7 +167,7 @@ fn terms() -> WorkCase {
          the same name in the folder coded, with what the words are, in their order, on one line \
          with a blank between them.\n{terms}That is the glossary."
     );
-    let mut case = WorkCase::told(told);
+    let mut case = WorkCase::with_message(told);
     for n in 1..=30 {
         let of = [0, 1, 2].map(|at| super::choice("pick", n * 3 + at, 60));
         let plain = of.map(|n| word("term", n)).join(" ");
@@ -181,7 +184,8 @@ fn translated(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
             continue;
         }
         let plain = ctx.read(&format!("plain/{name}"))?;
-        let codes = plain.split_whitespace().map(|term| ctx.told(&format!("{term} is "), ";"));
+        let codes =
+            plain.split_whitespace().map(|term| ctx.creator_said(&format!("{term} is "), ";"));
         let codes = codes.collect::<SolverResult<Vec<String>>>()?;
         ctx.write(&name, &format!("coded/{name}"), &codes.join(" "))?;
     }
@@ -189,14 +193,14 @@ fn translated(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
     Ok("All files are coded.".to_owned())
 }
 
-fn named() -> WorkCase {
+fn named_case() -> WorkCase {
     let (lines, files) = orders("F", 25, "named", 40);
-    let case = WorkCase::told("Do what the file ORDERS.md says, all of it.");
+    let case = WorkCase::with_message("Do what the file ORDERS.md says, all of it.");
     finished(case.file("ORDERS.md", format!("Orders\n\n{lines}\nThat is all.\n")), files)
 }
 
 fn obeyed(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
-    let file = ctx.told("Do what the file ", " says")?;
+    let file = ctx.creator_said("Do what the file ", " says")?;
     let orders = ctx.read(&file)?;
     let orders = orders.lines().filter_map(|line| line.split_once(". Write"));
     for (number, order) in orders {
@@ -209,7 +213,8 @@ fn obeyed(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
 
 fn mistakes() -> WorkCase {
     let mut told = "Mend the 30 mistakes of the file book.txt, each where it stands:\n".to_owned();
-    let (mut wrong, mut right) = (String::new(), String::new());
+    let mut wrong = String::new();
+    let mut right = String::new();
     for n in 1..=30 {
         let bad = word("bad", n);
         let good = word("good", n);
@@ -221,12 +226,12 @@ fn mistakes() -> WorkCase {
         wrong.push_str(&format!("{line} {bad} it is.\n"));
         right.push_str(&format!("{line} {good} it is.\n"));
     }
-    WorkCase::told(told).file("book.txt", wrong).wants("book.txt", right)
+    WorkCase::with_message(told).file("book.txt", wrong).wants("book.txt", right)
 }
 
 fn mended(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
-    let count = ctx.told("Mend the ", " mistakes")?.parse().unwrap_or(0_usize);
-    let file = ctx.told("mistakes of the file ", ", ")?;
+    let count = ctx.creator_said("Mend the ", " mistakes")?.parse().unwrap_or(0_usize);
+    let file = ctx.creator_said("mistakes of the file ", ", ")?;
     for n in 1..=count {
         let key = format!("mistake {n}");
         if ctx.is_done(&key)? {

@@ -74,7 +74,7 @@ fn modules() -> WorkCase {
          count=$(cat mod/*.sh more/*.sh | grep -c ' strict$')\n\
          if [ $count -ne 39 ]; then echo \"$count calls of 39\"; exit 1; fi\necho \"all is well: {code}\"\n"
     );
-    let mut case = WorkCase::told(told).file("test.sh", test).wants("passed.txt", code);
+    let mut case = WorkCase::with_message(told).file("test.sh", test).wants("passed.txt", code);
     for n in 1..=13 {
         // One is where nobody was told to look.
         let path = if n == 13 { "more/last.sh".to_owned() } else { format!("mod/{n:02}.sh") };
@@ -104,7 +104,7 @@ fn rename_in(ctx: &mut SolverContext<'_>, path: &str) -> SolverResult<()> {
 }
 
 fn renamed(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
-    let folder = ctx.told("modules of the folder ", ",")?;
+    let folder = ctx.creator_said("modules of the folder ", ",")?;
     for name in ctx.listed(&folder)? {
         rename_in(ctx, &format!("{folder}/{name}"))?;
     }
@@ -132,7 +132,8 @@ fn renamed(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
 fn build() -> WorkCase {
     let mut script = String::new();
     for n in 1..=5 {
-        let (path, word) = (format!("need/{n}.txt"), word("need", n));
+        let path = format!("need/{n}.txt");
+        let word = word("need", n);
         script.push_str(&format!(
             "grep -qx {word} {path} 2>/dev/null || {{ echo 'it lacks something: Write the word {word} \
              to the file {path}; then try again' >&2; exit {n}; }}\n"
@@ -140,7 +141,7 @@ fn build() -> WorkCase {
     }
     script.push_str(&format!("echo {} > built.txt\necho built\n", word("built", 1)));
     let told = "Run `sh build.sh` until it succeeds; when it fails it says what it lacks.";
-    WorkCase::told(told).file("build.sh", script).wants("built.txt", word("built", 1))
+    WorkCase::with_message(told).file("build.sh", script).wants("built.txt", word("built", 1))
 }
 
 fn recovered(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
@@ -161,7 +162,7 @@ fn long_build() -> WorkCase {
     );
     let told = "Start the long build, `sh long.sh`, beside your turns, look after it until it has \
                 ended, and tell me the number that it has then.";
-    WorkCase::told(told).file("long.sh", script).hears(word("number", 1))
+    WorkCase::with_message(told).file("long.sh", script).hears(word("number", 1))
 }
 
 fn polled(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
@@ -178,7 +179,7 @@ fn polled(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
     }
 }
 
-/// What the three sources come to: an amount for each customer, in cents.
+/// Joins the three sources: an amount for each customer, in cents.
 fn join_of(customers: &str, orders: &str, rates: &str, last_counts: bool) -> String {
     let pair = |line: &str, mark: char| {
         let (one, other) = line.split_once(mark)?;
@@ -223,13 +224,15 @@ fn sources() -> WorkCase {
     let rates = "eur=100\nusd=87\ngbp=116\nchf=104\n";
     for n in 1..=60 {
         let number = if n % 11 == 0 { n - 3 } else { n };
-        let (customer, mark) = (choice("of", n, 27) + 1, [",", "."][n % 2]);
+        let customer = choice("of", n, 27) + 1;
+        let mark = [",", "."][n % 2];
         let currency = ["eur", "usd", "gbp", "chf"][choice("in", n, 4)];
-        let (whole, cents) = (choice("whole", n, 400), choice("cents", n, 90) + 10);
+        let whole = choice("whole", n, 400);
+        let cents = choice("cents", n, 90) + 10;
         orders.push_str(&format!("o{number};c{customer};{whole}{mark}{cents};{currency}\n"));
     }
     let wanted = join_of(&customers, &orders, rates, true);
-    WorkCase::told(told)
+    WorkCase::with_message(told)
         .file("data/README", readme)
         .file("data/customers.csv", customers)
         .file("data/orders.csv", orders)
@@ -254,7 +257,8 @@ fn joined(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
 
 fn maze() -> WorkCase {
     let door = |n: usize| word("door", n);
-    let (mut table, mut letters) = (String::new(), String::new());
+    let mut table = String::new();
+    let mut letters = String::new();
     for n in 1..=40 {
         let letter = char::from(b'a' + u8::try_from(choice("letter", n, 26)).unwrap_or(0));
         let next = if n == 40 { "none".to_owned() } else { door(n + 1) };
@@ -267,14 +271,15 @@ fn maze() -> WorkCase {
          Go through each door yourself.",
         door(1)
     );
-    WorkCase::told(told)
+    WorkCase::with_message(told)
         .file("step.sh", "grep \"^$1 \" .doors || echo 'no such door'\n")
         .file(".doors", table)
         .wants("letters.txt", letters)
 }
 
 fn walked(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
-    let (mut door, mut letters) = (ctx.told("Begin at the door ", ";")?, String::new());
+    let mut door = ctx.creator_said("Begin at the door ", ";")?;
+    let mut letters = String::new();
     while door != "none" {
         let found = ctx.memo(&format!("door {door}"), |ctx| {
             let text = ctx.run(&format!("sh step.sh {door}"))?.text();
@@ -294,11 +299,12 @@ fn walked(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
 }
 
 fn todo() -> WorkCase {
-    let mut case = WorkCase::told(
+    let mut case = WorkCase::with_message(
         "In the folder todo are files that each say something to be done. Do it all.",
     );
     for n in 1..=30 {
-        let (path, word) = (format!("done/{}.txt", word("at", n)), word("todo", n));
+        let path = format!("done/{}.txt", word("at", n));
+        let word = word("todo", n);
         let text = format!(
             "{}\nWrite the word {word} to the file {path}; that is it.\n",
             prose("todo", n, 300)
@@ -309,7 +315,7 @@ fn todo() -> WorkCase {
 }
 
 fn worked_off(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
-    let folder = ctx.told("In the folder ", " are files")?;
+    let folder = ctx.creator_said("In the folder ", " are files")?;
     for name in ctx.listed(&folder)? {
         if ctx.is_done(&name)? {
             continue;
@@ -323,9 +329,11 @@ fn worked_off(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
 }
 
 fn junk() -> WorkCase {
-    let (mut case, mut kept) = (WorkCase::default(), Vec::new());
+    let mut case = WorkCase::default();
+    let mut kept = Vec::new();
     for n in 1..=30 {
-        let (name, text) = (word("junk", n), word("text", n));
+        let name = word("junk", n);
+        let text = word("text", n);
         let path = format!("junk/{name}");
         case = case.file(path.clone(), text.clone());
         if choice("kept", n, 3) == 0 {
@@ -350,7 +358,7 @@ fn deleted(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
         if ctx.is_done(&key)? {
             continue;
         }
-        let kept = ctx.told("except these: ", ".")?;
+        let kept = ctx.creator_said("except these: ", ".")?;
         ctx.read(&format!("junk/{name}"))?;
         if !kept.split(' ').any(|kept| kept == name) {
             let command: Value = json!({ "command": format!("rm junk/{name}") });

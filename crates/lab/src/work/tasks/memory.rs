@@ -31,7 +31,7 @@ pub(super) const TASKS: &[WorkTask] = &[
     },
 ];
 
-/// What is said in between is answered so.
+/// Answer to the messages in between.
 const HEARD: &str = "I see.";
 const LATER: ScriptTiming = ScriptTiming::Asleep { days: 1 };
 
@@ -42,7 +42,7 @@ fn work(case: WorkCase, list: &str) -> WorkCase {
     files.into_iter().fold(case, |case, (path, word)| case.wants(path, word))
 }
 
-/// What is asked on day nine, after two days of work.
+/// Asks on day nine, after two days of work.
 fn on_day_nine(case: WorkCase, asked: &str) -> WorkCase {
     work(work(case, "X"), "Y").says(ScriptTiming::Asleep { days: 6 }, asked)
 }
@@ -65,7 +65,7 @@ fn is_asked(ctx: &mut SolverContext<'_>, question: &str) -> SolverResult<Option<
 fn boathouse() -> WorkCase {
     let code = word("boathouse", 1);
     let said = format!("I was out early. The alarm of the boathouse goes off with {code}. Good.");
-    on_day_nine(WorkCase::told(said), "How do I turn the alarm of the boathouse off?")
+    on_day_nine(WorkCase::with_message(said), "How do I turn the alarm of the boathouse off?")
         .hears(format!("With {code}."))
 }
 
@@ -73,13 +73,13 @@ fn told_once(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
     if let Some(words) = is_asked(ctx, "How do I turn the alarm")? {
         return Ok(words);
     }
-    let code = ctx.told("The alarm of the boathouse goes off with ", ".")?;
+    let code = ctx.creator_said("The alarm of the boathouse goes off with ", ".")?;
     Ok(format!("With {code}."))
 }
 
 fn sister() -> WorkCase {
     let [first, second, third] = [1, 2, 3].map(|n| word("town", n));
-    let case = WorkCase::told(format!("My sister Runa lives in {first}. I miss her."))
+    let case = WorkCase::with_message(format!("My sister Runa lives in {first}. I miss her."))
         .says(LATER, format!("Runa has moved: she lives in {second} now."))
         .says(LATER, format!("Runa has moved again: she lives in {third} now. Well."));
     on_day_nine(case, "In which town does Runa live?").hears(format!("Runa lives in {third}."))
@@ -90,7 +90,7 @@ fn newest(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
         return Ok(words);
     }
     // Who sees that she moved again knows that what was said before does not hold.
-    let town = ctx.told("Runa has moved again: she lives in ", " now")?;
+    let town = ctx.creator_said("Runa has moved again: she lives in ", " now")?;
     Ok(format!("Runa lives in {town}."))
 }
 
@@ -98,14 +98,15 @@ fn signature() -> WorkCase {
     let close = word("close", 1);
     let said = format!("Whenever you write a note to the harbour master, end it with {close}. So.");
     let asked = "Write a note to the harbour master into note.txt: the buoy is back.";
-    on_day_nine(WorkCase::told(said), asked).wants("note.txt", format!("The buoy is back. {close}"))
+    on_day_nine(WorkCase::with_message(said), asked)
+        .wants("note.txt", format!("The buoy is back. {close}"))
 }
 
 fn as_preferred(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
     if let Some(words) = is_asked(ctx, "into note.txt: the buoy is back")? {
         return Ok(words);
     }
-    let close = ctx.told("a note to the harbour master, end it with ", ".")?;
+    let close = ctx.creator_said("a note to the harbour master, end it with ", ".")?;
     ctx.write("the note", "note.txt", &format!("The buoy is back. {close}"))?;
     ctx.settle()?;
     Ok("The note is in note.txt.".to_owned())
@@ -115,7 +116,7 @@ fn neighbour() -> WorkCase {
     let place = word("stone", 1);
     let said =
         format!("Mr. Halvorsen keeps the spare key of the shed under the {place} stone. Yes.");
-    let case = WorkCase::told(said)
+    let case = WorkCase::with_message(said)
         .says(LATER, "By the way, everybody calls Mr. Halvorsen by the name of Bassen.");
     on_day_nine(case, "Where does Bassen keep the spare key of the shed?")
         .hears(format!("Under the {place} stone."))
@@ -128,6 +129,6 @@ fn by_either_name(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
     if !ctx.hears("calls Mr. Halvorsen by the name of Bassen") {
         return missing("who Bassen is");
     }
-    let place = ctx.told("keeps the spare key of the shed under the ", " stone")?;
+    let place = ctx.creator_said("keeps the spare key of the shed under the ", " stone")?;
     Ok(format!("Under the {place} stone."))
 }

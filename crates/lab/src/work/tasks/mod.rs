@@ -18,37 +18,37 @@ use super::view::between;
 pub struct WorkTask {
     /// Its name.
     pub name: &'static str,
-    /// What it is, in a few words.
+    /// Description in a few words.
     pub what: &'static str,
     pub(super) case: fn() -> WorkCase,
     pub(super) solver: Solver,
 }
 
-/// What a task begins with, and what it must come to.
+/// Start of a task, and its expected results.
 #[derive(Debug, Default)]
 pub(super) struct WorkCase {
     /// Files of the workspace.
     pub(super) files: Vec<(String, String)>,
-    /// What the creator says.
+    /// Messages of the creator.
     pub(super) script: Vec<(ScriptTiming, String)>,
     pub(super) wants: Vec<WorkExpectation>,
 }
 
-/// When the creator speaks.
+/// Time of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ScriptTiming {
     /// At the beginning.
     Start,
-    /// When so many requests were answered.
+    /// After this number of answered requests.
     Turn(u64),
-    /// When it sleeps again after what was said before, and so many days later.
+    /// When it sleeps again after the previous message, and this many days later.
     Asleep {
         /// The days.
         days: i64,
     },
 }
 
-/// What must have come of it.
+/// An expected result.
 #[derive(Debug)]
 pub(super) enum WorkExpectation {
     /// A file holds this text, but for blanks and line ends around it.
@@ -66,7 +66,7 @@ pub fn all() -> impl Iterator<Item = &'static WorkTask> {
 
 impl WorkCase {
     /// One thing that the creator says at the beginning.
-    fn told(words: impl Into<String>) -> Self {
+    fn with_message(words: impl Into<String>) -> Self {
         Self::default().says(ScriptTiming::Start, words)
     }
 
@@ -125,7 +125,8 @@ fn prose(of: &str, n: usize, chars: usize) -> String {
         "found", "a", "quiet", "place", "near", "old", "harbour", "where", "boats", "come", "in",
         "late", "after", "rain",
     ];
-    let (mut text, mut at) = (String::new(), 0);
+    let mut text = String::new();
+    let mut at = 0;
     while text.len() < chars {
         let new = if at % 11 == 0 { "So " } else { " " };
         text.push_str(if at % 11 == 0 && at > 0 { ". So " } else { new });
@@ -137,9 +138,11 @@ fn prose(of: &str, n: usize, chars: usize) -> String {
 
 /// A list of orders to write words into files: the creator's lines, and what comes of them.
 fn orders(list: &str, count: usize, folder: &str, chars: usize) -> (String, Vec<(String, String)>) {
-    let (mut lines, mut files) = (String::new(), Vec::new());
+    let mut lines = String::new();
+    let mut files = Vec::new();
     for n in 1..=count {
-        let (path, word) = (format!("{folder}/{n:02}.txt"), word(list, n));
+        let path = format!("{folder}/{n:02}.txt");
+        let word = word(list, n);
         let why = prose(list, n, chars);
         lines.push_str(&format!("{list}{n}. Write the word {word} to the file {path}; {why}\n"));
         files.push((path, word));
@@ -149,7 +152,7 @@ fn orders(list: &str, count: usize, folder: &str, chars: usize) -> (String, Vec<
 
 /// Carries out such a list: each order as it is found in the creator's words.
 fn carry_out(ctx: &mut SolverContext<'_>, list: &str) -> SolverResult<()> {
-    let count = ctx.told("Carry out the ", &format!(" orders of list {list}"))?;
+    let count = ctx.creator_said("Carry out the ", &format!(" orders of list {list}"))?;
     let Ok(count) = count.parse::<usize>() else { return missing("the number of orders") };
     for n in 1..=count {
         let key = format!("order {list}{n}");

@@ -83,12 +83,15 @@ fn audit() -> WorkCase {
     let told = "Audit every file of the folder site. Some have a line `defect: WORD`. Write the \
                 findings to audit.txt: a line `FILE WORD` for each such file, in the order of \
                 their names.";
-    let (mut case, mut report) = (WorkCase::told(told), String::new());
+    let mut case = WorkCase::with_message(told);
+    let mut report = String::new();
     for n in 1..=40 {
-        let (name, defect) = (format!("{n:02}.txt"), word("defect", n));
+        let name = format!("{n:02}.txt");
+        let defect = word("defect", n);
         let bad = choice("bad", n, 3) > 0;
         let line = if bad { format!("defect: {defect}") } else { "nothing here".to_owned() };
-        let (before, behind) = (prose("site", n, 70), prose("site", n + 100, 70));
+        let before = prose("site", n, 70);
+        let behind = prose("site", n + 100, 70);
         let text = format!(
             "{}{line}\n{}",
             format!("{before}\n").repeat(12),
@@ -103,7 +106,8 @@ fn audit() -> WorkCase {
 }
 
 fn audited(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
-    let (folder, mut report) = (ctx.told("Audit every file of the folder ", ".")?, String::new());
+    let folder = ctx.creator_said("Audit every file of the folder ", ".")?;
+    let mut report = String::new();
     for name in ctx.listed(&folder)? {
         let defect = ctx.memo(&format!("defect of {name}"), |ctx| {
             let text = ctx.read(&format!("{folder}/{name}"))?;
@@ -114,7 +118,7 @@ fn audited(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
             report.push_str(&format!("{name} {defect}\n"));
         }
     }
-    let path = ctx.told("findings to ", ":")?;
+    let path = ctx.creator_said("findings to ", ":")?;
     ctx.write("the report", &path, &report)?;
     ctx.settle()?;
     Ok(format!("The findings are in {path}."))
@@ -124,7 +128,8 @@ fn ledgers() -> WorkCase {
     let told = "Check the forty ledgers of the folder books: does the total of each agree with \
                 its amounts? Write wrong.txt with a line `FILE SUM` for each one that is wrong, \
                 SUM being what its amounts come to, in the order of their names.";
-    let (mut case, mut report) = (WorkCase::told(told), String::new());
+    let mut case = WorkCase::with_message(told);
+    let mut report = String::new();
     for n in 1..=40 {
         let amounts = (0..24).map(|at| choice("amount", n * 100 + at, 900) + 1);
         let amounts: Vec<usize> = amounts.collect();
@@ -143,14 +148,16 @@ fn ledgers() -> WorkCase {
 }
 
 fn summed(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
-    let (folder, mut report) = (ctx.told("ledgers of the folder ", ":")?, String::new());
+    let folder = ctx.creator_said("ledgers of the folder ", ":")?;
+    let mut report = String::new();
     for name in ctx.listed(&folder)? {
         let sum = ctx.memo(&format!("sum of {name}"), |ctx| {
             let text = ctx.read(&format!("{folder}/{name}"))?;
             let pairs = text.lines().filter_map(|line| line.split_once(": "));
             // silent-ok: a line without a number has no amount.
             let amount = |text: &str| text.trim().parse::<usize>().unwrap_or(0);
-            let (mut sum, mut total) = (0, 0);
+            let mut sum = 0;
+            let mut total = 0;
             for (entry, value) in pairs {
                 if entry == "total" { total = amount(value) } else { sum += amount(value) }
             }
@@ -167,7 +174,8 @@ fn summed(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
 
 /// Lines of a log of 2 MB, with a failed job and its cause.
 fn log_text() -> String {
-    let (trace, cause) = (word("trace", 1), word("cause", 1));
+    let trace = word("trace", 1);
+    let cause = word("cause", 1);
     let mut text = String::with_capacity(2 << 20);
     for n in 1..=24_000 {
         let line = match n {
@@ -189,7 +197,7 @@ fn log_text() -> String {
 fn log() -> WorkCase {
     let told = "Job 512 failed. Find out by what: app.log has a line that names its trace, and \
                 elsewhere one with the cause of that trace. Write the cause alone to cause.txt.";
-    WorkCase::told(told).file("app.log", log_text()).wants("cause.txt", word("cause", 1))
+    WorkCase::with_message(told).file("app.log", log_text()).wants("cause.txt", word("cause", 1))
 }
 
 fn cause_of(
@@ -226,11 +234,11 @@ fn by_search(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
 
 fn log_line() -> WorkCase {
     let told = "What is the marker that line 14003 of app.log names? Answer with the marker.";
-    WorkCase::told(told).file("app.log", log_text()).hears(word("marker", 1))
+    WorkCase::with_message(told).file("app.log", log_text()).hears(word("marker", 1))
 }
 
 fn by_line(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
-    let line = ctx.told("line ", " of app.log")?.parse().unwrap_or(1);
+    let line = ctx.creator_said("line ", " of app.log")?.parse().unwrap_or(1);
     let line = ctx.lines("app.log", line, 1)?.pop().unwrap_or_default();
     match after(&line, "marker of this line is ") {
         Some(marker) => Ok(format!("The marker is {marker}.")),
@@ -251,11 +259,11 @@ fn book() -> WorkCase {
     let wanted: Vec<String> = (1..=5).map(|item| word("item", 31 * 10 + item)).collect();
     let told = "Which five things does chapter 31 of book.txt list below its title? Write them to \
                 things.txt, one a line.";
-    WorkCase::told(told).file("book.txt", text).wants("things.txt", wanted.join("\n"))
+    WorkCase::with_message(told).file("book.txt", text).wants("things.txt", wanted.join("\n"))
 }
 
 fn chapter(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
-    let number = ctx.told("does chapter ", " of ")?;
+    let number = ctx.creator_said("does chapter ", " of ")?;
     let found = ctx.search(&format!("^Chapter {number}\\."), "book.txt")?;
     let line = found.first().and_then(|line| line.split(':').nth(1)?.parse::<usize>().ok());
     let Some(line) = line else { return missing("the line of the chapter") };
@@ -267,10 +275,12 @@ fn chapter(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
 }
 
 fn minutes() -> WorkCase {
-    let (mut text, mut wanted) = (String::new(), String::new());
+    let mut text = String::new();
+    let mut wanted = String::new();
     for line in 0..400 {
         if line % 28 == 11 {
-            let (number, what) = (line / 28 + 1, word("resolved", line / 28));
+            let number = line / 28 + 1;
+            let what = word("resolved", line / 28);
             text.push_str(&format!(
                 "After some talk number {number} was resolved, which is {what}, by all.\n"
             ));
@@ -281,7 +291,7 @@ fn minutes() -> WorkCase {
     }
     let told = "Read minutes.txt from its first line to its last. Here and there something was \
                 resolved. Write what was resolved to resolved.txt, one a line, in their order.";
-    WorkCase::told(told).file("minutes.txt", text).wants("resolved.txt", wanted)
+    WorkCase::with_message(told).file("minutes.txt", text).wants("resolved.txt", wanted)
 }
 
 fn through(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
@@ -308,9 +318,11 @@ fn chain() -> WorkCase {
          so on, until one names nothing. Write all pieces to pieces.txt, one a line.",
         name(1)
     );
-    let (mut case, mut pieces) = (WorkCase::told(told), String::new());
+    let mut case = WorkCase::with_message(told);
+    let mut pieces = String::new();
     for n in 1..=25 {
-        let (piece, next) = (word("piece", n), name(n + 1));
+        let piece = word("piece", n);
+        let next = name(n + 1);
         let text = format!("{}\npiece: {piece}\nnext: {next}\n", prose("link", n, 500));
         case = case.file(format!("links/{}", name(n)), text);
         pieces.push_str(&format!("{piece}\n"));
@@ -319,7 +331,8 @@ fn chain() -> WorkCase {
 }
 
 fn followed(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
-    let (mut name, mut pieces) = (ctx.told("Begin with the file links/", ";")?, String::new());
+    let mut name = ctx.creator_said("Begin with the file links/", ";")?;
+    let mut pieces = String::new();
     while name != "nothing" {
         let found = ctx.memo(&format!("link {name}"), |ctx| {
             let text = ctx.read(&format!("links/{name}"))?;
@@ -353,7 +366,10 @@ fn versions() -> WorkCase {
     }
     let told = "old.txt and new.txt differ in a few lines. Write the words that are new, without \
                 the numbers before them, to changed.txt, one a line.";
-    WorkCase::told(told).file("old.txt", old).file("new.txt", new).wants("changed.txt", wanted)
+    WorkCase::with_message(told)
+        .file("old.txt", old)
+        .file("new.txt", new)
+        .wants("changed.txt", wanted)
 }
 
 fn compared(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
@@ -372,7 +388,8 @@ fn shelves() -> WorkCase {
     let wanted = word("wanted", 1);
     let told =
         format!("How often does the word {wanted} stand in the files of the folder shelf, in all?");
-    let (mut case, mut count) = (WorkCase::told(told), 0);
+    let mut case = WorkCase::with_message(told);
+    let mut count = 0;
     for n in 1..=12 {
         let mut text = String::new();
         for line in 0..60 {
@@ -387,8 +404,8 @@ fn shelves() -> WorkCase {
 }
 
 fn counted(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
-    let word = ctx.told("does the word ", " stand")?;
-    let folder = ctx.told("files of the folder ", ",")?;
+    let word = ctx.creator_said("does the word ", " stand")?;
+    let folder = ctx.creator_said("files of the folder ", ",")?;
     let ran = ctx.run(&format!("cat {folder}/*.txt | grep -o -w {word} | wc -l"))?;
     Ok(format!("{word} stands there {} times.", ran.text().trim()))
 }
@@ -397,7 +414,8 @@ fn ten() -> WorkCase {
     let mut told = "Answer these ten questions, all in one message, a line for each:\n".to_owned();
     let mut case = WorkCase::default();
     for n in 1..=10 {
-        let (key, value) = (word("key", n), word("value", n));
+        let key = word("key", n);
+        let value = word("value", n);
         told.push_str(&format!("Q{n}. What is {key} in conf/{n:02}.ini?\n"));
         let others = |from: usize| {
             let lines = (from..from + 4)
@@ -438,7 +456,7 @@ fn flood() -> WorkCase {
     );
     let told = "Run `sh flood.sh`, once only: each run costs money. It writes 20,000 lines. Tell me \
                 the yield of the run, which it writes among them.";
-    let case = WorkCase::told(told).file("flood.sh", script).wants("ran.txt", "again");
+    let case = WorkCase::with_message(told).file("flood.sh", script).wants("ran.txt", "again");
     case.hears(key.chars().rev().collect::<String>())
 }
 

@@ -59,7 +59,7 @@ fn gate() -> WorkCase {
     let code = word("gate", 1);
     let told =
         format!("Keep in mind for later: the code of the east gate is {code}. Say that you do.");
-    work(WorkCase::told(told), "D")
+    work(WorkCase::with_message(told), "D")
         .says(LATER, "What was the code of the east gate? Answer with it.")
         .hears(code)
 }
@@ -71,14 +71,14 @@ fn remembered(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
             carry_out(ctx, "D")?;
             return Ok("All orders of list D are carried out.".to_owned());
         }
-        let code = ctx.told(KNOWN, ".")?;
+        let code = ctx.creator_said(KNOWN, ".")?;
         let value = format!("{KNOWN}{code}.");
         let fact = json!({ "category": "domain", "key": "east gate", "value": value });
         ctx.once("remember the gate", "remember_fact", fact)?;
         ctx.settle()?;
         return Ok("I keep it in mind.".to_owned());
     }
-    if let Ok(code) = ctx.told(KNOWN, ".") {
+    if let Ok(code) = ctx.creator_said(KNOWN, ".") {
         return Ok(format!("It is {code}."));
     }
     let Some(found) = ctx.last("recall_facts").and_then(|done| done.result.clone()) else {
@@ -91,14 +91,15 @@ fn remembered(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
 }
 
 fn stock() -> WorkCase {
-    let (mut text, gone) = (String::new(), word("stock", 57));
+    let mut text = String::new();
+    let gone = word("stock", 57);
     for n in 1..=120 {
         let left = if n == 57 { "none left".to_owned() } else { format!("{} left", n % 40 + 1) };
         text.push_str(&format!("{}: {left}\n", word("stock", n)));
     }
     let told = "Which thing of inventory.txt is none left of? Write the word known to known.txt when \
                 you know it, then delete inventory.txt; I shall ask for the thing another day.";
-    let case = WorkCase::told(told).file("inventory.txt", text).wants("known.txt", "known");
+    let case = WorkCase::with_message(told).file("inventory.txt", text).wants("known.txt", "known");
     let mut case =
         work(case, "E").says(LATER, "Of which thing of the inventory was none left?").hears(gone);
     case.wants.push(super::WorkExpectation::NoFile("inventory.txt".to_owned()));
@@ -133,7 +134,7 @@ fn change() -> WorkCase {
     let told = format!("Carry out the 40 orders of list G:\n{lines}");
     let other = "A change: what list G puts into the folder first goes to the folder second instead, \
                  under the same names, and so does what you have written already.";
-    let case = WorkCase::told(told).says(ScriptTiming::Turn(6), other);
+    let case = WorkCase::with_message(told).says(ScriptTiming::Turn(6), other);
     files
         .into_iter()
         .fold(case, |case, (path, word)| case.wants(path.replace("first", "second"), word))
@@ -141,7 +142,7 @@ fn change() -> WorkCase {
 
 fn heeded(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
     let folder = if ctx.hears("A change: what list G puts") { "second" } else { "first" };
-    let count = ctx.told("Carry out the ", " orders of list G")?.parse().unwrap_or(0_usize);
+    let count = ctx.creator_said("Carry out the ", " orders of list G")?.parse().unwrap_or(0_usize);
     for n in 1..=count {
         let key = format!("{folder} {n}");
         if ctx.is_done(&key)? {
@@ -160,11 +161,12 @@ fn prices() -> WorkCase {
     for n in 1..=6 {
         told.push_str(&format!("P{n}. {} {}\n", word("thing", n), n * 3));
     }
-    let (third, title) = (word("thing", 3), word("title", 9));
+    let third = word("thing", 3);
+    let title = word("title", 9);
     let lines =
         (1..=6).map(|n| format!("{} {}\n", word("thing", n), if n == 3 { 17 } else { n * 3 }));
     let wanted = format!("{title}\n{}", lines.collect::<String>());
-    WorkCase::told(told)
+    WorkCase::with_message(told)
         .says(AFTERWARDS, format!("A correction: the price of {third} is 17, whatever I said."))
         .says(
             AFTERWARDS,
@@ -177,7 +179,7 @@ fn prices() -> WorkCase {
 
 fn corrected(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
     if ctx.hears("prices.txt lacks its title") {
-        let title = ctx.told("its title: put ", " above")?;
+        let title = ctx.creator_said("its title: put ", " above")?;
         let text = ctx.read("prices.txt")?;
         if text.starts_with(&title) {
             return Ok("The title is there.".to_owned());
@@ -188,8 +190,8 @@ fn corrected(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
         );
     }
     if ctx.hears("A correction: the price") {
-        let thing = ctx.told("the price of ", " is ")?;
-        let price = ctx.told(&format!("{thing} is "), ",")?;
+        let thing = ctx.creator_said("the price of ", " is ")?;
+        let price = ctx.creator_said(&format!("{thing} is "), ",")?;
         let text = ctx.read("prices.txt")?;
         let Some(old) = text.lines().find(|line| line.starts_with(&format!("{thing} "))) else {
             return missing("the line to correct");
@@ -210,7 +212,8 @@ fn corrected(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
 fn five() -> WorkCase {
     let mut case = WorkCase::default();
     for n in 1..=5 {
-        let (colour, path) = (word("colour", n), format!("box{n}.txt"));
+        let colour = word("colour", n);
+        let path = format!("box{n}.txt");
         let text = format!("{}\ncolour: {colour}\n", prose("box", n, 200));
         let told = format!("Question {n}: which colour has {path}? Answer `Answer {n}: COLOUR`.");
         case = case
@@ -227,7 +230,7 @@ fn answered(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
         if ctx.is_done(&key)? {
             continue;
         }
-        let path = ctx.told(&format!("Question {n}: which colour has "), "?")?;
+        let path = ctx.creator_said(&format!("Question {n}: which colour has "), "?")?;
         let text = ctx.read(&path)?;
         let Some(colour) = text.lines().find_map(|line| line.strip_prefix("colour: ")) else {
             return missing(format!("the colour in {path}"));
@@ -240,7 +243,7 @@ fn answered(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
 
 fn aside() -> WorkCase {
     let (lines, files) = orders("H", 40, "aside", 60);
-    let case = WorkCase::told(format!("Carry out the 40 orders of list H:\n{lines}"));
+    let case = WorkCase::with_message(format!("Carry out the 40 orders of list H:\n{lines}"));
     let asks = "A question in between: which word stands in aside.md? Tell me at once, and go on.";
     let case =
         case.says(ScriptTiming::Turn(6), asks).file("aside.md", format!("{}\n", word("aside", 1)));
@@ -251,7 +254,7 @@ fn aside() -> WorkCase {
 fn interrupted(ctx: &mut SolverContext<'_>) -> SolverResult<String> {
     const ASKS: &str = "A question in between: which word stands in ";
     if ctx.hears(ASKS) && !ctx.is_done("the aside")? {
-        let path = ctx.told(ASKS, "?")?;
+        let path = ctx.creator_said(ASKS, "?")?;
         let word = ctx.read(&path)?;
         ctx.tell_once("the aside", &format!("The word is {}.", word.trim()), ASKS)?;
         ctx.settle()?;

@@ -1,4 +1,4 @@
-//! Every kind of effect from both sides of the table, and every origin of a value.
+//! Tests of every kind of effect in the table, and of every origin of a value.
 
 use super::*;
 use crate::rules::testing::{answering, objections, samples};
@@ -44,7 +44,7 @@ const ROWS: [AuthorityNeeds; Intent::KINDS.len()] = [
     PUBLISH,
 ];
 
-/// An intent of every kind, by its row.
+/// Returns an intent of every kind, with its row.
 fn every_kind() -> impl Iterator<Item = (AuthorityNeeds, Intent)> {
     ROWS.into_iter().zip(samples()).chain([
         (DELETE, exec("rm notes.txt")),
@@ -159,7 +159,7 @@ fn a_value_that_only_strangers_named_waits_whoever_asks() {
             let facts = Facts { origins: Origins::assumed(origin), ..answering(Label::Creator) };
             assert!(objections(&intent, &facts).is_empty(), "{intent:?}");
         }
-        // Where nobody looked, nothing is taken for good.
+        // Without known origins, no value counts as trusted.
         let facts = Facts { origins: Origins::default(), ..answering(Label::Creator) };
         assert_eq!(objections(&intent, &facts), ["authority.value_origin"], "{intent:?}");
     }
@@ -192,7 +192,7 @@ fn a_transfer_by_its_own_wish_waits_for_the_creator_unless_that_is_allowed() {
             assert_eq!(objections(&transfer(CREATOR), &facts), expected, "{facts:?}");
         }
     }
-    // What a stranger wants is not made better by either.
+    // Neither helps the request of a stranger.
     let facts = Facts { creator_waits: true, gives_alone: true, ..answering(Label::Peer) };
     assert_eq!(
         objections(&transfer(CREATOR), &facts),

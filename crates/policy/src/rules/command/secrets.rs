@@ -6,7 +6,7 @@ use crate::shell::ShellCommand;
 use crate::shell::folder::{matches_glob, resolve};
 use crate::shell::operands::read_operands;
 
-/// Programs that show or copy what is in a file.
+/// Programs that show or copy the content of files.
 const READERS: [&str; 44] = [
     "cat", "tac", "less", "more", "head", "tail", "nl", "cut", "sort", "uniq", "paste", "grep",
     "egrep", "fgrep", "zgrep", "rg", "ag", "sed", "awk", "gawk", "mawk", "nawk", "perl", "ruby",
@@ -15,10 +15,10 @@ const READERS: [&str; 44] = [
 ];
 /// Readers whose last operand is the file that they write.
 const COPIERS: [&str; 5] = ["cp", "mv", "ln", "scp", "rsync"];
-/// What code names when it is after the runtime's folder or after secrets.
+/// Names in code that looks for the runtime's folder or for secrets.
 const TELLTALES: [&str; 6] =
     [".automaton", "wallet.json", "private-key", "/environ", ".ssh/", ".gnupg/"];
-/// Parts of a program with which a filter opens other files or runs others.
+/// Code with which a filter opens other files or runs other programs.
 const OPENERS: [&str; 9] = ["getline", "system", "open", "exec", "qx", "`", "<", "|", "require"];
 
 /// Returns true if a command reads a file that holds keys or logins.
@@ -77,7 +77,7 @@ fn names_secret(code: &str) -> bool {
     })
 }
 
-/// The names in a path, or in the value of an option such as `of=path`.
+/// Returns the names in a path, or in the value of an option such as `of=path`.
 fn names_in(word: &str) -> impl Iterator<Item = &str> {
     word.split(['/', '=', ':', '@', '<', '>']).filter(|name| !name.is_empty())
 }

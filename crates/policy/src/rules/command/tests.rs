@@ -1,4 +1,4 @@
-//! Commands that are refused, by rule, and ordinary work that is not.
+//! Commands that each rule refuses, and ordinary work that none refuses.
 
 use super::*;
 use crate::rules::testing::{answering, objections};
@@ -150,8 +150,8 @@ fn ordinary_work_is_left_alone() {
     );
 }
 
-/// Every input of which the reference says that it got past its patterns, and what its
-/// patterns name, in more spellings.
+/// Inputs that got past the reference's patterns, and the patterns' own targets in more
+/// spellings.
 const BYPASSES: [&str; 74] = [
     // Other verbs.
     "find ~/.automaton -delete",
@@ -188,7 +188,7 @@ const BYPASSES: [&str; 74] = [
     "echo 'rm -rf ~/.automaton' > x.sh; sh x.sh",
     "if true; then d=~/.automaton; else d=x; fi; rm -r $d",
     "echo 'ez -es ~/.nhgbzngba' | tr A-Za-z N-ZA-Mn-za-m | sh",
-    // What ends everything.
+    // Commands that end everything.
     "rm -rf /",
     "rm -rf ~",
     "rm -rf /root",
@@ -310,7 +310,7 @@ fn ordinary_work_with_the_same_words_is_left_alone() {
     );
 }
 
-/// Commands as agents give them all day, long ones and short ones, apart by `====`.
+/// Typical commands of agents, long and short, separated by `====`.
 const ORDINARY: &str = include_str!("ordinary.txt");
 
 #[test]
@@ -452,7 +452,7 @@ fn templates_and_public_keys_are_no_secrets() {
     );
 }
 
-/// Commands over the whole workspace, a line each.
+/// Commands on the whole workspace, one a line.
 const WHOLE: &str = include_str!("whole.txt");
 
 #[test]
@@ -462,7 +462,7 @@ fn the_whole_workspace_is_not_destroyed_in_any_spelling() {
     check(&["command.self_destruction"], &commands);
 }
 
-/// Commands over parts of it, and over files that a test picks, a line each.
+/// Commands on parts of it, and on files that a test picks, one a line.
 const PART: &str = include_str!("part.txt");
 
 #[test]

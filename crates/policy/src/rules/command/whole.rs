@@ -7,13 +7,13 @@ use crate::shell::ShellCommand;
 use crate::shell::find::read_find;
 use crate::shell::folder::{is_whole, resolve, resolve_path};
 
-/// Programs that delete what they are given.
+/// Programs that delete their arguments.
 const REMOVERS: [&str; 9] =
     ["rm", "srm", "shred", "wipe", "truncate", "rimraf", "trash", "trash-put", "unlink"];
-/// Calls of programming languages that delete a folder with all in it.
+/// Calls of programming languages that delete a folder recursively.
 const REMOVING_CALLS: [&str; 6] =
     ["rmtree", "rmSync", "rmdirSync", "rm_rf", "remove_tree", "removeSync"];
-/// Options of git that come before the command and take the next word.
+/// Git options before the subcommand that take the next word.
 const GIT_VALUES: [&str; 4] = ["-c", "--git-dir", "--work-tree", "--namespace"];
 
 /// Returns true if a command does away with the whole workspace.
@@ -61,7 +61,7 @@ fn is_inside(word: &str, folder: Option<&str>) -> bool {
     resolve(word, folder).is_some_and(|names| names.first() == Some(&"root"))
 }
 
-/// Returns the arguments that are no options.
+/// Returns the arguments that are not options.
 fn operands(arguments: &[String]) -> Vec<&str> {
     let ends = arguments.iter().position(|word| word == "--").unwrap_or(arguments.len());
     let (before, after) = arguments.split_at(ends);
@@ -93,8 +93,8 @@ fn value_of<'a>(arguments: &'a [String], short: &str, long: &str) -> Option<&'a 
     None
 }
 
-/// Returns true if a `chmod` takes from the owner the right to read, write or enter. Of entries
-/// that are named by a pattern only the right to read counts: files need no other.
+/// Returns true if a `chmod` removes the owner's right to read, write or enter. For entries named
+/// by a pattern only the right to read counts: files need no other.
 fn locks(arguments: &[String], folder: Option<&str>) -> bool {
     let is_option = |word: &&String| {
         let letters = word.strip_prefix('-').unwrap_or_default();
@@ -145,7 +145,7 @@ fn moves_away(arguments: &[String], folder: Option<&str>) -> bool {
     moves_whole && !target.is_some_and(|target| is_inside(target, folder))
 }
 
-/// Returns true if an `rsync` deletes all that its source does not have, or moves all away.
+/// Returns true if an `rsync` deletes everything that its source lacks, or moves everything away.
 fn empties_by_copy(arguments: &[String], folder: Option<&str>) -> bool {
     let words = operands(arguments);
     let Some((target, sources)) = words.split_last() else { return false };
@@ -158,7 +158,7 @@ fn empties_by_copy(arguments: &[String], folder: Option<&str>) -> bool {
             || (moves && sources.iter().any(|word| names_whole(word, folder))))
 }
 
-/// Returns true if a `git clean` or `git rm` is about the whole workspace.
+/// Returns true if a `git clean` or `git rm` affects the whole workspace.
 fn cleans(arguments: &[String], folder: Option<&str>) -> bool {
     let mut folder = folder.map(str::to_owned);
     let mut words = arguments.iter().map(String::as_str);
@@ -179,7 +179,7 @@ fn cleans(arguments: &[String], folder: Option<&str>) -> bool {
         Some("clean") => {
             let forced = has_option(&rest, 'f', "--force");
             let only_shown = has_option(&rest, 'n', "--dry-run");
-            // `-X` deletes ignored files alone.
+            // `-X` deletes only ignored files.
             let picks = has_option(&rest, 'X', "") || has_option(&rest, 'i', "--interactive");
             let all = if paths.is_empty() { whole(&".") } else { paths.iter().any(whole) };
             forced && !only_shown && !picks && all

@@ -1,4 +1,4 @@
-//! Attempts on files. Must never leave one in another state than it was in.
+//! Attempts on files. Each must leave every file in its original state.
 
 use std::ffi::CString;
 use std::fs::{self, File, OpenOptions};
@@ -15,7 +15,7 @@ use nix::sys::stat::{Mode, SFlag, UtimensatFlags, makedev, mknod, utimensat};
 use nix::sys::time::TimeSpec;
 use nix::unistd::{execv, mkfifo};
 
-use super::{answer, any, require, require_secret};
+use super::{answer, any_path, require, require_secret};
 use crate::process::{ProcessCommand, Stdio, spawn};
 
 pub(super) fn attempt(words: &[&str]) -> Option<io::Result<()>> {
@@ -26,11 +26,11 @@ pub(super) fn attempt(words: &[&str]) -> Option<io::Result<()>> {
         ["see", path] => fs::metadata(path).map(drop),
         ["list", path] => fs::read_dir(path)
             .and_then(|mut found| require(found.next().is_some(), "the folder is empty")),
-        ["find-any", ref paths @ ..] => any(paths, find),
+        ["find-any", ref paths @ ..] => any_path(paths, find),
         ["watch", path] => watch(path),
         ["run", path] => run(path),
-        ["rewrite", ref paths @ ..] => any(paths, rewrite),
-        ["rewrite-program", ref paths @ ..] => any(paths, rewrite_program),
+        ["rewrite", ref paths @ ..] => any_path(paths, rewrite),
+        ["rewrite-program", ref paths @ ..] => any_path(paths, rewrite_program),
         ["rename", from, to] => rename(from, to).and_then(|()| rename(to, from)),
         ["remove", path] => remove(path),
         ["truncate", path] => truncate(path),
@@ -39,7 +39,7 @@ pub(super) fn attempt(words: &[&str]) -> Option<io::Result<()>> {
         }
         ["change-time", path] => change_time(path),
         ["hard-link", path] => hard_link(path),
-        ["give-away", ref paths @ ..] => any(paths, give_away),
+        ["give-away", ref paths @ ..] => any_path(paths, give_away),
         ["open-file", path] => OpenOptions::new().read(true).write(true).open(path).map(drop),
         ["make", what, path] => make(what, path),
         ["make-device", path] => make_device(path),
@@ -49,26 +49,26 @@ pub(super) fn attempt(words: &[&str]) -> Option<io::Result<()>> {
     })
 }
 
-/// Whether there is anything in a file or folder.
+/// Succeeds if a file or folder is not empty.
 fn find(path: &str) -> io::Result<()> {
     let found = if fs::metadata(path)?.is_dir() {
         fs::read_dir(path)?.next().is_some()
     } else {
-        // Some wait for more.
+        // Some files block until more arrives.
         let mut file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
         file.read(&mut [0])? > 0
     };
     require(found, "it is empty")
 }
 
-/// Writes into a file what is there.
+/// Overwrites a file with its own content.
 fn rewrite(path: &str) -> io::Result<()> {
     let bytes = fs::read(path)?;
     OpenOptions::new().write(true).open(path)?.write_all(&bytes)
 }
 
-/// Opens for writing the program of a process, by the process. That must have ended then: a
-/// program that runs can be written by nobody.
+/// Opens a process's program file for writing, through the process. The process must have ended
+/// by then, since a running program cannot be written.
 fn rewrite_program(path: &str) -> io::Result<()> {
     let (input, _ours) = nix::unistd::pipe()?;
     let shell = ProcessCommand::new(Path::new(path)).arg("-c").arg("read x");
@@ -88,7 +88,8 @@ fn hard_link(path: &str) -> io::Result<()> {
     require_secret(&bytes?)
 }
 
-/// Gives a file to another owner, and gives it back. An answer alone is not enough.
+/// Changes the owner of a file and restores it. Success of the call alone is not enough: the
+/// owner must have changed.
 fn give_away(path: &str) -> io::Result<()> {
     let before = fs::metadata(path)?;
     chown(path, Some(before.uid() + 1), Some(before.gid() + 1))?;
@@ -102,16 +103,17 @@ fn make_device(path: &str) -> io::Result<()> {
     fs::remove_file(path)
 }
 
-/// Opens a file by its handle alone, beneath nothing.
+/// Opens a file by its handle alone, without any path.
 fn open_by_handle(path: &str) -> io::Result<()> {
     let mut handle = fs::read(path)?;
-    // More than the size with which a handle begins can say.
+    // Larger than any size that the handle's header can state.
     handle.resize(256, 0);
     let mount = File::open(".")?;
     // SAFETY: the buffer holds the largest handle, the kernel reads no more; the call makes
     // the descriptor.
     let file = unsafe {
-        let (mount, handle) = (mount.as_raw_fd(), handle.as_mut_ptr());
+        let mount = mount.as_raw_fd();
+        let handle = handle.as_mut_ptr();
         let number = libc::syscall(libc::SYS_open_by_handle_at, mount, handle, libc::O_RDONLY);
         File::from_raw_fd(i32::try_from(answer(number)?).map_err(io::Error::other)?)
     };
@@ -120,7 +122,7 @@ fn open_by_handle(path: &str) -> io::Result<()> {
     require_secret(&bytes)
 }
 
-/// Reads a descriptor that nobody gave us.
+/// Reads a descriptor that was not given to this process.
 fn read_descriptor(number: i32) -> io::Result<()> {
     let mut bytes = [0u8; 256];
     // SAFETY: the buffer is as long as said; a number that is not open fails.
@@ -128,7 +130,8 @@ fn read_descriptor(number: i32) -> io::Result<()> {
     answer(count as libc::c_long).and_then(|_| require_secret(&bytes))
 }
 
-/// Leaves a file that gives whoever runs it on the host the owner's rights.
+/// Creates a set-user-id file, which would give its owner's rights to anybody who runs it on the
+/// host.
 fn leave_privileged(path: &str) -> io::Result<()> {
     let privileged = |options: &mut OpenOptions| options.write(true).mode(0o4755).clone();
     let made = privileged(OpenOptions::new().create_new(true)).open(path);
@@ -147,7 +150,7 @@ fn run(path: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes a file, a folder, a link or a pipe, and takes it away again.
+/// Creates a file, a folder, a link or a pipe, and removes it again.
 fn make(what: &str, path: &str) -> io::Result<()> {
     match what {
         "folder" => return fs::create_dir(path).and_then(|()| fs::remove_dir(path)),
@@ -158,25 +161,25 @@ fn make(what: &str, path: &str) -> io::Result<()> {
     fs::remove_file(path)
 }
 
-/// Gives a file a name that none has.
+/// Renames a file to an unused name.
 fn rename(from: &str, to: &str) -> io::Result<()> {
     Ok(renameat2(AT_FDCWD, from, AT_FDCWD, to, RenameFlags::RENAME_NOREPLACE)?)
 }
 
-/// Takes a file away, and puts one with the same words there.
+/// Removes a file and recreates it with the same content.
 fn remove(path: &str) -> io::Result<()> {
     let bytes = fs::read(path)?;
     fs::remove_file(path)?;
     fs::write(path, bytes)
 }
 
-/// Cuts a file at its end.
+/// Truncates a file to its current length.
 fn truncate(path: &str) -> io::Result<()> {
     let bytes = fs::metadata(path)?.size();
     Ok(nix::unistd::truncate(path, bytes.try_into().map_err(io::Error::other)?)?)
 }
 
-/// Gives a file the times that it has.
+/// Sets a file's times to their current values.
 fn change_time(path: &str) -> io::Result<()> {
     let found = fs::metadata(path)?;
     let read = TimeSpec::new(found.atime(), found.atime_nsec());

@@ -1,5 +1,5 @@
-//! Attempts to use up the machine. Each holds what it has for long enough that
-//! a watcher that looks from time to time has looked. Must never hold it longer.
+//! Attempts to use up the machine. Each holds its resources long enough for a periodic watcher to
+//! notice, and must never hold them longer.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -15,7 +15,7 @@ use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::SndBuf;
 
-use super::{answer, given};
+use super::{answer, require_success};
 
 const HOLD: Duration = Duration::from_millis(300);
 
@@ -71,7 +71,7 @@ fn many_processes(count: usize) -> io::Result<()> {
     Ok(())
 }
 
-/// Queues signals for itself that it does not receive.
+/// Queues signals to itself that it does not receive.
 fn queue_signals(count: usize) -> io::Result<()> {
     let signal = libc::SIGRTMIN();
     // SAFETY: the set is the calls' own; the value that goes with a signal is never read.
@@ -81,7 +81,7 @@ fn queue_signals(count: usize) -> io::Result<()> {
         libc::sigaddset(&raw mut set, signal);
         libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut());
         let value = libc::sigval { sival_ptr: std::ptr::null_mut() };
-        (0..count).try_for_each(|_| given(libc::sigqueue(libc::getpid(), signal, value)))
+        (0..count).try_for_each(|_| require_success(libc::sigqueue(libc::getpid(), signal, value)))
     }
 }
 
@@ -92,16 +92,16 @@ fn much_memory(bytes: usize) -> io::Result<()> {
     Ok(())
 }
 
-/// The same in a thread that goes on when the main one has ended.
+/// Uses memory in a thread that continues after the main thread has ended.
 fn headless_memory(bytes: usize) -> io::Result<()> {
     #[expect(clippy::disallowed_methods, reason = "the main thread, which would return, is gone")]
     let hold = move || std::process::exit(i32::from(much_memory(bytes).is_err()));
     thread::spawn(hold);
-    // SAFETY: ends this thread alone; what it has borrowed, nobody looks at any more.
-    given(unsafe { libc::syscall(libc::SYS_exit, 0) })
+    // SAFETY: ends this thread only. Nobody reads its borrowed values afterwards.
+    require_success(unsafe { libc::syscall(libc::SYS_exit, 0) })
 }
 
-/// Memory in what is sent and not received: as much as so many pairs of sockets take.
+/// Fills the buffers of `count` pairs of sockets with unread data.
 fn socket_memory(count: usize) -> io::Result<()> {
     let pairs = (0..count).map(|_| UnixStream::pair()).collect::<io::Result<Vec<_>>>()?;
     for mut socket in pairs.iter().flat_map(|(one, other)| [one, other]) {
@@ -117,25 +117,26 @@ fn enlarge_socket() -> io::Result<()> {
     Ok(setsockopt(&socket, SndBuf, &(1 << 20))?)
 }
 
-/// New pages that are nowhere yet.
+/// Maps new pages.
 fn map(bytes: usize, how: i32) -> io::Result<*mut u8> {
-    let (none, access) = (std::ptr::null_mut(), libc::PROT_READ | libc::PROT_WRITE);
-    // SAFETY: the pages are new, and in nobody's place.
+    let none = std::ptr::null_mut();
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: the pages are new and replace nothing.
     let place = unsafe { libc::mmap(none, bytes, access, how, -1, 0) };
-    given(place as libc::c_long).map(|()| place.cast())
+    require_success(place as libc::c_long).map(|()| place.cast())
 }
 
-/// Memory in tables of pages: one page of a table for each place of 2 MiB that is read.
+/// Uses memory for page tables: each read of a different 2 MiB needs one page of a table.
 fn page_tables(bytes: usize) -> io::Result<()> {
     let each = 2 << 20;
     let size = bytes / 4096 * each;
     let how = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-    // SAFETY: the pages are new, in nobody's place, and read within their bounds.
+    // SAFETY: the pages are new, replace nothing, and are read within their bounds.
     unsafe {
         let none = std::ptr::null_mut();
         let place = libc::mmap(none, size, libc::PROT_READ, how, -1, 0);
-        given(place as libc::c_long)?;
-        given(libc::madvise(place, size, libc::MADV_NOHUGEPAGE))?;
+        require_success(place as libc::c_long)?;
+        require_success(libc::madvise(place, size, libc::MADV_NOHUGEPAGE))?;
         for at in (0..size).step_by(each) {
             std::hint::black_box(place.cast::<u8>().add(at).read_volatile());
         }
@@ -144,7 +145,7 @@ fn page_tables(bytes: usize) -> io::Result<()> {
     Ok(())
 }
 
-/// Shared memory that the process has filled and that is in none of its tables any more.
+/// Fills shared memory that is then in none of the process's page tables.
 fn dropped_memory(bytes: usize) -> io::Result<()> {
     let size = 8 << 20;
     for _ in 0..bytes / size {
@@ -152,14 +153,14 @@ fn dropped_memory(bytes: usize) -> io::Result<()> {
         // SAFETY: the pages were just made and are nobody else's.
         unsafe {
             place.write_bytes(1, size);
-            given(libc::madvise(place.cast(), size, libc::MADV_DONTNEED))?;
+            require_success(libc::madvise(place.cast(), size, libc::MADV_DONTNEED))?;
         }
     }
     thread::sleep(HOLD);
     Ok(())
 }
 
-/// Pages that pipes keep after the process has let go of them.
+/// Leaves pages in pipes after the process has unmapped them.
 fn spliced_memory(bytes: usize) -> io::Result<()> {
     let size = 1 << 20;
     let mut pipes = Vec::new();
@@ -167,14 +168,16 @@ fn spliced_memory(bytes: usize) -> io::Result<()> {
         let (read, write) = nix::unistd::pipe()?;
         let place = map(size, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS)?;
         let piece = libc::iovec { iov_base: place.cast(), iov_len: size };
-        // SAFETY: the pages were just made and are nobody else's; the kernel keeps those that
-        // the pipe has, which are fewer where a user may have no pipe of this size.
+        // SAFETY: the pages are new and belong to nobody else. The kernel keeps those in the
+        // pipe, which are fewer if the user may not have a pipe of this size.
         unsafe {
             libc::fcntl(write.as_raw_fd(), libc::F_SETPIPE_SZ, size as libc::c_int);
             place.write_bytes(1, size);
             let flags = libc::SPLICE_F_NONBLOCK;
-            given(libc::vmsplice(write.as_raw_fd(), &raw const piece, 1, flags) as libc::c_long)?;
-            given(libc::munmap(place.cast(), size))?;
+            require_success(
+                libc::vmsplice(write.as_raw_fd(), &raw const piece, 1, flags) as libc::c_long
+            )?;
+            require_success(libc::munmap(place.cast(), size))?;
         }
         pipes.push((read, write));
     }
@@ -182,14 +185,15 @@ fn spliced_memory(bytes: usize) -> io::Result<()> {
     Ok(())
 }
 
-/// Shared pages of the device that gives zeros.
+/// Maps shared pages of `/dev/zero`.
 fn map_zeros(bytes: usize) -> io::Result<()> {
     let zeros = File::open("/dev/zero")?;
-    // SAFETY: the pages are new, in nobody's place, and read within their bounds.
+    // SAFETY: the pages are new, replace nothing, and are read within their bounds.
     unsafe {
-        let (none, access) = (std::ptr::null_mut(), libc::PROT_READ);
+        let none = std::ptr::null_mut();
+        let access = libc::PROT_READ;
         let place = libc::mmap(none, bytes, access, libc::MAP_SHARED, zeros.as_raw_fd(), 0);
-        given(place as libc::c_long)?;
+        require_success(place as libc::c_long)?;
         for at in (0..bytes).step_by(4096) {
             std::hint::black_box(place.cast::<u8>().add(at).read_volatile());
         }
@@ -197,7 +201,7 @@ fn map_zeros(bytes: usize) -> io::Result<()> {
     Ok(())
 }
 
-/// Locks on every other byte of files that have no name.
+/// Locks every other byte of unnamed files.
 fn many_locks(count: usize) -> io::Result<()> {
     let each = 500;
     let make = |_| -> io::Result<File> {
@@ -211,7 +215,7 @@ fn many_locks(count: usize) -> io::Result<()> {
                 lock.l_type = libc::F_WRLCK as libc::c_short;
                 lock.l_start = place * 2;
                 lock.l_len = 1;
-                given(libc::fcntl(file.as_raw_fd(), libc::F_SETLK, &raw const lock))?;
+                require_success(libc::fcntl(file.as_raw_fd(), libc::F_SETLK, &raw const lock))?;
             }
         }
         Ok(file)
@@ -222,41 +226,44 @@ fn many_locks(count: usize) -> io::Result<()> {
     Ok(())
 }
 
-/// A set of rules of Landlock, to which rules could be added without end.
+/// Creates a Landlock rule set, to which rules could be added without end.
 fn rule_set() -> io::Result<()> {
     let handled = [1u64];
-    // SAFETY: the structure is as large as said, in its first version.
-    given(unsafe {
+    // SAFETY: the structure has the stated size, that of its first version.
+    require_success(unsafe {
         libc::syscall(libc::SYS_landlock_create_ruleset, handled.as_ptr(), size_of_val(&handled), 0)
     })
 }
 
 /// Moves a page of a file into a pipe, which keeps it.
 fn send_file() -> io::Result<()> {
-    let (file, (_read, write)) = (File::open("/proc/self/exe")?, nix::unistd::pipe()?);
-    // SAFETY: numbers alone.
+    let file = File::open("/proc/self/exe")?;
+    let (_read, write) = nix::unistd::pipe()?;
+    // SAFETY: the call takes numbers only.
     let sent =
         unsafe { libc::sendfile(write.as_raw_fd(), file.as_raw_fd(), std::ptr::null_mut(), 4096) };
-    given(sent as libc::c_long)
+    require_success(sent as libc::c_long)
 }
 
-/// Has a socket keep pages of the process.
+/// Makes a socket keep pages of the process.
 fn zero_copy() -> io::Result<()> {
     let (socket, _other) = UnixStream::pair()?;
-    let (level, option, on) = (libc::SOL_SOCKET, libc::SO_ZEROCOPY, 1i32);
-    // SAFETY: the value is as large as said, and outlives the call.
+    let level = libc::SOL_SOCKET;
+    let option = libc::SO_ZEROCOPY;
+    let on = 1i32;
+    // SAFETY: the value is of the stated size, and outlives the call.
     let set = unsafe {
         let size = size_of_val(&on) as libc::socklen_t;
         libc::setsockopt(socket.as_raw_fd(), level, option, (&raw const on).cast(), size)
     };
-    match given(set) {
-        // The kernel has looked at it, and this family has no such thing.
+    match require_success(set) {
+        // The kernel has examined the option, and this address family does not support it.
         Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => Ok(()),
         set => set,
     }
 }
 
-/// Memory in files that no process maps.
+/// Uses memory in files that no process maps.
 fn hidden_memory(bytes: usize) -> io::Result<()> {
     let mut file = File::from(memfd_create(c"hidden", MFdFlags::empty())?);
     (0..bytes >> 20).try_for_each(|_| file.write_all(&vec![1u8; 1 << 20]))?;
@@ -264,7 +271,7 @@ fn hidden_memory(bytes: usize) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes so many bytes into a folder, in files of at most so many.
+/// Writes `total` bytes into a folder, in files of at most `each` bytes.
 fn fill(folder: &str, total: usize, each: usize) -> io::Result<()> {
     // SAFETY: the default action of a signal is replaced by ignoring it, so
     // that the write itself fails.
@@ -274,7 +281,7 @@ fn fill(folder: &str, total: usize, each: usize) -> io::Result<()> {
     let result = names().try_for_each(|name| fs::write(name, vec![1u8; each]));
     thread::sleep(HOLD);
     for name in names() {
-        // silent-ok: the last may never have been made.
+        // silent-ok: the last file may not exist.
         fs::remove_file(name).ok();
     }
     result

@@ -1,9 +1,9 @@
-//! Attempts to get out of the sandbox, one a run.
+//! Attempts to escape from the sandbox, one a run.
 //!
-//! `PROGRAM sandbox-attempt NAME ARGUMENTS…` ends with 0 when the attempt succeeded, with 1
-//! when it was refused, with 3 when there is no such attempt. Must never do harm, not even by
-//! hand and outside of any sandbox: what it can read it drops, what it can change it sets to
-//! what it was, what it makes it takes away.
+//! `PROGRAM sandbox-attempt NAME ARGUMENTS…` exits with 0 if the attempt succeeded, with 1 if it
+//! was refused, and with 3 if there is no such attempt. An attempt must never do harm, even
+//! outside of a sandbox: it drops what it reads, restores what it changes and removes what it
+//! creates.
 
 mod files;
 mod kernel;
@@ -16,15 +16,14 @@ use std::process::ExitCode;
 
 use super::world::SECRET;
 
-/// By this first argument a program that begins with [`attempt_main_if_invoked`] becomes an
-/// attempt.
+/// The first argument that turns a program with [`attempt_main_if_invoked`] into an attempt.
 pub const WORD: &str = "sandbox-attempt";
 
-/// The code for an attempt that does not exist.
+/// The exit code for an unknown attempt.
 pub(super) const UNKNOWN: u8 = 3;
 
-/// Makes the attempt that this process was started for, if it was started for one: then the
-/// answer is the code with which `main` has to return. It must come before any other thread.
+/// Performs the attempt that this process was started for. Returns the exit code of `main`, or
+/// `None` if the process was started for something else. Call it before any other thread starts.
 #[must_use]
 pub fn attempt_main_if_invoked() -> Option<ExitCode> {
     let mut words = std::env::args_os().skip(1);
@@ -41,7 +40,7 @@ pub fn attempt_main_if_invoked() -> Option<ExitCode> {
     Some(match attempted {
         Some(Ok(())) => ExitCode::SUCCESS,
         Some(Err(error)) => {
-            // silent-ok: the code says it too.
+            // silent-ok: the exit code reports it too.
             writeln!(io::stderr(), "{error}").ok();
             ExitCode::from(1)
         }
@@ -49,28 +48,28 @@ pub fn attempt_main_if_invoked() -> Option<ExitCode> {
     })
 }
 
-/// Success only if this is so.
+/// Fails with the message `otherwise` unless `so` is true.
 fn require(so: bool, otherwise: &str) -> io::Result<()> {
     if so { Ok(()) } else { Err(io::Error::other(otherwise.to_owned())) }
 }
 
-/// Success only if a secret came out.
+/// Succeeds if the bytes contain the planted secret.
 fn require_secret(bytes: &[u8]) -> io::Result<()> {
     require(String::from_utf8_lossy(bytes).contains(SECRET), "there is no secret in it")
 }
 
-/// Success if one of these has it.
-fn any<'a>(paths: &[&'a str], try_one: impl Fn(&'a str) -> io::Result<()>) -> io::Result<()> {
+/// Succeeds if the attempt succeeds on one of these paths.
+fn any_path<'a>(paths: &[&'a str], try_one: impl Fn(&'a str) -> io::Result<()>) -> io::Result<()> {
     let nothing = Err(io::Error::other("there is nothing to try"));
     paths.iter().fold(nothing, |before, path| before.or_else(|_| try_one(path)))
 }
 
-/// The answer of a raw system call.
+/// Converts the result of a raw system call.
 fn answer(result: libc::c_long) -> io::Result<libc::c_long> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
-/// The same, where no more is wanted than that it was given.
-fn given(result: impl Into<libc::c_long>) -> io::Result<()> {
+/// Converts the result of a raw system call, without its value.
+fn require_success(result: impl Into<libc::c_long>) -> io::Result<()> {
     answer(result.into()).map(drop)
 }

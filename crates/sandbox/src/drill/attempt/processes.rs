@@ -1,4 +1,4 @@
-//! Attempts on other processes. Must never change what they do.
+//! Attempts on other processes. They must never change what those do.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
@@ -10,7 +10,7 @@ use nix::sched::{CloneFlags, sched_getaffinity, sched_setaffinity, setns};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, getppid};
 
-use super::{answer, given, require};
+use super::{answer, require, require_success};
 
 pub(super) fn attempt(words: &[&str]) -> Option<io::Result<()>> {
     let (name, number) = match *words {
@@ -20,21 +20,22 @@ pub(super) fn attempt(words: &[&str]) -> Option<io::Result<()>> {
         [name, number] => (name, number.parse::<i32>().ok()?),
         _ => return None,
     };
-    let (pid, seize) = (Pid::from_raw(number), libc::PTRACE_SEIZE);
+    let pid = Pid::from_raw(number);
+    let seize = libc::PTRACE_SEIZE;
     Some(match name {
         "see-process" => fs::read(format!("/proc/{pid}/cmdline")).and_then(|line| {
             let found = String::from_utf8_lossy(&line).contains("be-victim");
             require(found, "it is another process")
         }),
-        // A signal that nobody minds.
+        // A signal that has no effect.
         "signal" => kill(pid, Signal::SIGURG).map_err(io::Error::from),
         // SAFETY: seizing stops nothing, and this process ends right after.
-        "trace" => given(unsafe { libc::syscall(libc::SYS_ptrace, seize, number, 0, 0) }),
+        "trace" => require_success(unsafe { libc::syscall(libc::SYS_ptrace, seize, number, 0, 0) }),
         "read-memory" => read_memory(number),
         "take-descriptor" => take_descriptor(number),
         "limit" => limit(number),
         "slow-down" => slow_down(number),
-        // The processors that it has.
+        // It sets the processors that the process already has.
         "pin" => sched_getaffinity(pid)
             .and_then(|processors| sched_setaffinity(pid, &processors))
             .map_err(io::Error::from),
@@ -44,7 +45,7 @@ pub(super) fn attempt(words: &[&str]) -> Option<io::Result<()>> {
     })
 }
 
-/// Ends the sandbox's first process from within.
+/// Kills the sandbox's first process from inside.
 fn kill_parent(name: &str) -> io::Result<()> {
     let parent = getppid();
     let told = fs::read(format!("/proc/{parent}/cmdline"))?;
@@ -59,8 +60,8 @@ fn kill_parent(name: &str) -> io::Result<()> {
     Err(io::Error::other("it lives on"))
 }
 
-/// A process outside, of the same user, that lets everybody do what the
-/// kernel's rules alone permit. Ends with its standard input.
+/// Runs as a victim outside: a process of the same user that permits everything that only the
+/// kernel's rules control. Ends with its standard input.
 fn be_victim() -> io::Result<()> {
     // SAFETY: the header and sets have the kernel's layout; prctl takes numbers.
     unsafe {
@@ -74,8 +75,8 @@ fn be_victim() -> io::Result<()> {
     io::stdin().read_to_end(&mut Vec::new()).map(drop)
 }
 
-/// Reads a piece of another process's memory: the place of its own first page is as good
-/// as any, since who may read is asked before what is there.
+/// Reads a piece of another process's memory at its first mapped page. The place does not matter,
+/// since the kernel checks permission first.
 fn read_memory(pid: i32) -> io::Result<()> {
     let maps = fs::read_to_string(format!("/proc/{pid}/maps"))?;
     let first = maps.split('-').next().unwrap_or_default();
@@ -83,32 +84,32 @@ fn read_memory(pid: i32) -> io::Result<()> {
     let mut bytes = [0u8; 16];
     let local = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
     let remote = libc::iovec { iov_base: place as *mut _, iov_len: bytes.len() };
-    // SAFETY: the buffer is as long as said; the other process's place is read only.
+    // SAFETY: the buffer has the stated length. The other process's memory is only read.
     let count =
         unsafe { libc::process_vm_readv(pid, &raw const local, 1, &raw const remote, 1, 0) };
-    given(count as libc::c_long)
+    require_success(count as libc::c_long)
 }
 
 /// Takes another process's standard input.
 fn take_descriptor(pid: i32) -> io::Result<()> {
-    // SAFETY: both calls take numbers and give a descriptor, which ends with this process.
+    // SAFETY: both calls take numbers and return a descriptor, which ends with this process.
     unsafe {
         let process = answer(libc::syscall(libc::SYS_pidfd_open, pid, 0))?;
-        given(libc::syscall(libc::SYS_pidfd_getfd, process, 0, 0))
+        require_success(libc::syscall(libc::SYS_pidfd_getfd, process, 0, 0))
     }
 }
 
-/// Gives another process the limit that it has.
+/// Sets another process's limit to its current value.
 fn limit(pid: i32) -> io::Result<()> {
     let mut now = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the structure is the calls' own.
     unsafe {
-        given(libc::prlimit(pid, libc::RLIMIT_CORE, std::ptr::null(), &raw mut now))?;
-        given(libc::prlimit(pid, libc::RLIMIT_CORE, &raw const now, std::ptr::null_mut()))
+        require_success(libc::prlimit(pid, libc::RLIMIT_CORE, std::ptr::null(), &raw mut now))?;
+        require_success(libc::prlimit(pid, libc::RLIMIT_CORE, &raw const now, std::ptr::null_mut()))
     }
 }
 
-/// Gives another process the priority that it has.
+/// Sets another process's priority to its current value.
 fn slow_down(pid: i32) -> io::Result<()> {
     Errno::clear();
     // SAFETY: both calls take numbers.
@@ -117,6 +118,6 @@ fn slow_down(pid: i32) -> io::Result<()> {
         if now == -1 && Errno::last_raw() != 0 {
             return Err(io::Error::last_os_error());
         }
-        given(libc::setpriority(libc::PRIO_PROCESS, pid.cast_unsigned(), now))
+        require_success(libc::setpriority(libc::PRIO_PROCESS, pid.cast_unsigned(), now))
     }
 }

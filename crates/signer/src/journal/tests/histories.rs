@@ -1,4 +1,4 @@
-//! Histories of payments, clocks, restarts and ceilings, as they come.
+//! Random histories of payments, clocks, restarts and ceilings.
 
 use proptest::prelude::*;
 
@@ -15,11 +15,11 @@ enum Step {
     Pass {
         minutes: i64,
     },
-    /// Somebody sets the wall's clock.
+    /// The wall clock is set.
     Set {
         minutes: i64,
     },
-    /// With a chain whose last block is so old, or without.
+    /// The signer restarts, with a chain whose last block is so old, or without one.
     Restart {
         age_s: Option<i64>,
     },
@@ -29,8 +29,11 @@ enum Step {
 fn step() -> impl Strategy<Value = Step> {
     let limits = (0..120_u64, [0..300_u64, 0..300, 0..300, 0..2000], 0..40_u64);
     let limits = limits.prop_map(|(per_payment, [hour, day, payee, lifetime], payments_max)| {
-        let (per_payment, per_hour, per_day) = (usdc(per_payment), usdc(hour), usdc(day));
-        let (per_payee, lifetime) = (usdc(payee), usdc(lifetime));
+        let per_payment = usdc(per_payment);
+        let per_hour = usdc(hour);
+        let per_day = usdc(day);
+        let per_payee = usdc(payee);
+        let lifetime = usdc(lifetime);
         Step::Limits(SigningLimits {
             per_payment,
             per_hour,
@@ -51,15 +54,14 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What one payment was, and when, in true time.
+/// A payment and its true time.
 struct Paid {
     intent: PaymentIntent,
     bytes: ExactPayload,
     at: i64,
 }
 
-/// The sum of the payments to one payee or to all within a span of true time
-/// before a moment.
+/// Returns the sum of the payments to one payee, or to all, within a span before a moment.
 fn sum(paid: &[Paid], until: i64, span: Span, payee: Option<Address>) -> u64 {
     let within = |it: &&Paid| until - it.at < span.as_millis();
     let to = |it: &&Paid| payee.is_none_or(|payee| it.intent.payee == payee);
@@ -69,12 +71,12 @@ fn sum(paid: &[Paid], until: i64, span: Span, payee: Option<Address>) -> u64 {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
-    /// Whatever clocks, restarts and chains do, no window of true time ever holds
-    /// more than its ceiling; and what fits is signed while only true time passes.
+    /// No window of true time ever holds more than its ceiling, whatever clocks, restarts and
+    /// chains do. A payment that fits is signed while only true time passes.
     #[test]
     fn no_ceiling_is_ever_exceeded(steps in prop::collection::vec(step(), 1..80)) {
         let mut bench = Bench::new(80, 200, 20);
-        let mut limits = bench.journal.standing(NOON).unwrap().limits;
+        let mut limits = bench.journal.status(NOON).unwrap().limits;
         let mut paid: Vec<Paid> = Vec::new();
         let mut undisturbed = true;
         for step in steps {

@@ -33,7 +33,7 @@ struct MessagesBody<'a> {
     stream: bool,
 }
 
-/// What one side says.
+/// Content of one side.
 #[derive(Serialize)]
 struct RoleMessage {
     role: &'static str,
@@ -136,7 +136,8 @@ fn choice(choice: &ToolChoice) -> Value {
 fn conversation(
     spoken: Vec<SpokenMessage<'_>>,
 ) -> Result<(Vec<ContentBlock>, Vec<RoleMessage>), serde_json::Error> {
-    let (mut system, mut messages) = (Vec::new(), Vec::<RoleMessage>::new());
+    let mut system = Vec::new();
+    let mut messages = Vec::<RoleMessage>::new();
     for SpokenMessage { role, text, calls, answers, thoughts } in spoken {
         let (role, blocks) = match (role, answers) {
             (ChatRole::System, _) => {
@@ -151,7 +152,8 @@ fn conversation(
                 let thoughts = thoughts.into_iter().map(BlockKind::Thought).map(block);
                 let mut blocks: Vec<ContentBlock> = thoughts.chain(text_block(&text)).collect();
                 for call in calls {
-                    let (id, name) = (call.id, call.tool.into_owned());
+                    let id = call.id;
+                    let name = call.tool.into_owned();
                     let input = as_object(&call.arguments)?;
                     blocks.push(block(BlockKind::ToolUse { id, name, input }));
                 }

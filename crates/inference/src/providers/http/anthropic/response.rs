@@ -140,7 +140,7 @@ struct MessagesUsage {
 }
 
 impl MessagesUsage {
-    fn of(told: &Value) -> Self {
+    fn from_json(told: &Value) -> Self {
         Self {
             input_tokens: count(told, "input_tokens"),
             cache_creation_input_tokens: count(told, "cache_creation_input_tokens"),
@@ -162,8 +162,9 @@ impl MessagesUsage {
     }
 
     /// As the other format counts; nothing where no count came.
-    fn told(self) -> Option<ChatUsage> {
-        let (input, completion_tokens) = (self.input_tokens?, self.output_tokens?);
+    fn to_chat_usage(self) -> Option<ChatUsage> {
+        let input = self.input_tokens?;
+        let completion_tokens = self.output_tokens?;
         let written = self.cache_creation_input_tokens.unwrap_or(0);
         let cached_tokens = self.cache_read_input_tokens.unwrap_or(0);
         let prompt_tokens = input.saturating_add(written).saturating_add(cached_tokens);
@@ -172,7 +173,7 @@ impl MessagesUsage {
 }
 
 impl MessagesReader {
-    /// What the data of an event, or a whole reply, says.
+    /// Reads the data of an event or a whole reply.
     pub(in crate::providers::http) fn piece(
         &mut self,
         data: &str,
@@ -185,9 +186,9 @@ impl MessagesReader {
     /// A piece; nothing where the reply ends.
     fn read(&mut self, event: MessagesEvent) -> Result<Option<ChatChunk>, AssemblyError> {
         Ok(Some(match event {
-            MessagesEvent::Message(whole) => self.whole(whole),
+            MessagesEvent::Message(whole) => self.read_whole(whole),
             MessagesEvent::MessageStart { message } => {
-                self.usage = MessagesUsage::of(&message.usage);
+                self.usage = MessagesUsage::from_json(&message.usage);
                 let role = Some(ChatRole::Assistant);
                 let begun = pieces::chunk(ChunkDelta { role, ..ChunkDelta::default() }, None);
                 ChatChunk { id: message.id, model: message.model, ..begun }
@@ -200,16 +201,16 @@ impl MessagesReader {
             }
             MessagesEvent::ContentBlockStop { index } => pieces::chunk(self.ended(index), None),
             MessagesEvent::MessageDelta { delta, usage } => {
-                self.usage = self.usage.then(MessagesUsage::of(&usage));
+                self.usage = self.usage.then(MessagesUsage::from_json(&usage));
                 let end = pieces::chunk(ChunkDelta::default(), delta.stop_reason);
-                ChatChunk { usage: self.usage.told(), ..end }
+                ChatChunk { usage: self.usage.to_chat_usage(), ..end }
             }
             MessagesEvent::MessageStop => return Ok(None),
             MessagesEvent::Unknown => ChatChunk::default(),
         }))
     }
 
-    fn whole(&mut self, whole: WholeMessage) -> ChatChunk {
+    fn read_whole(&mut self, whole: WholeMessage) -> ChatChunk {
         let WholeMessage { id, model, content, stop_reason, usage } = whole;
         let mut all = ChunkDelta::default();
         for (index, block) in (0..).zip(content) {
@@ -227,7 +228,7 @@ impl MessagesReader {
             id,
             model,
             object: WHOLE_REPLY.to_owned(),
-            usage: MessagesUsage::of(&usage).told(),
+            usage: MessagesUsage::from_json(&usage).to_chat_usage(),
             ..pieces::chunk(all, stop_reason)
         }
     }

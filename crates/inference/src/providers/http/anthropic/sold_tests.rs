@@ -30,7 +30,8 @@ fn written(pieces: &[Value]) -> AssembledReply {
     }
     assert!(writer.is_whole());
     frames.extend(writer.end(&ChatUsage::default()).unwrap());
-    let (mut reader, mut reply) = (MessagesReader::default(), Assembler::default());
+    let mut reader = MessagesReader::default();
+    let mut reply = Assembler::default();
     let mut open: Option<(u64, bool)> = None;
     for frame in &frames {
         let data: Value = serde_json::from_str(&frame.data).unwrap();
@@ -90,7 +91,8 @@ pub(in crate::providers::http) fn replies() -> impl Strategy<Value = Vec<Value>>
 proptest! {
     #[test]
     fn a_reply_says_the_same_in_either_format(pieces in replies()) {
-        let (direct, written) = (direct(&pieces), written(&pieces));
+        let direct = direct(&pieces);
+        let written = written(&pieces);
         prop_assert_eq!(&direct.text, &written.text);
         prop_assert_eq!(direct.finish, written.finish);
         let told = |reply: &AssembledReply| -> Vec<_> {

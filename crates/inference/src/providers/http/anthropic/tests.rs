@@ -1,4 +1,4 @@
-//! What is asked and answered in Anthropic's format.
+//! Requests and replies in Anthropic's format.
 
 use std::sync::Arc;
 
@@ -138,7 +138,8 @@ const WHOLE: &str = r#"{"id":"msg_1","type":"message","role":"assistant","model"
         "output_tokens":10}}"#;
 
 fn assembled(events: &[&str]) -> Result<AssembledReply, AssemblyError> {
-    let (mut reader, mut assembler) = (MessagesReader::default(), Assembler::default());
+    let mut reader = MessagesReader::default();
+    let mut assembler = Assembler::default();
     for event in events {
         assembler.add_piece(reader.piece(event)?, &NoTokenSink)?;
     }

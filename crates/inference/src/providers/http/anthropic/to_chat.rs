@@ -13,10 +13,10 @@ use serde_json::value::RawValue;
 use serde_json::{Number, Value, json};
 
 use crate::providers::http::foreign::{
-    TextOrParts, UntranslatableRequest as Untranslatable, said, text_part, with,
+    TextOrParts, UntranslatableRequest as Untranslatable, text_message, text_part, with,
 };
 
-/// What one side says: a text, or blocks.
+/// Content of one side: a text, or blocks.
 type TurnContent = TextOrParts<TurnBlock>;
 
 #[derive(Deserialize)]
@@ -75,8 +75,8 @@ struct TurnBlock {
     name: Option<String>,
     input: Option<Box<RawValue>>,
     tool_use_id: Option<String>,
-    /// What a result holds, read where one is looked at: whatever is nested deeper stays unread,
-    /// so that no depth of a body costs stack or time.
+    /// Content of a result, parsed only if it is used. Deeper nesting stays unparsed, so that no
+    /// depth of a body costs stack or time.
     content: Option<Box<RawValue>>,
     #[serde(default)]
     is_error: bool,
@@ -137,7 +137,7 @@ pub fn chat_from_messages(body: &[u8], sees_images: bool) -> Result<Vec<u8>, Unt
     let mut messages = Vec::new();
     if let Some(system) = asked.system {
         let (text, _) = parts(system, "system", false)?;
-        messages.extend((!text.is_empty()).then(|| said("system", &text)));
+        messages.extend((!text.is_empty()).then(|| text_message("system", &text)));
     }
     for turn in asked.messages {
         match turn.role {
@@ -211,7 +211,8 @@ fn parts(
         TurnContent::Text(text) => return Ok((text, Vec::new())),
         TurnContent::Parts(blocks) => blocks,
     };
-    let (mut texts, mut images) = (Vec::new(), Vec::new());
+    let mut texts = Vec::new();
+    let mut images = Vec::new();
     for block in blocks {
         match block.kind.as_str() {
             "text" => texts.push(block.text.unwrap_or_default()),
@@ -228,7 +229,7 @@ fn unknown(kind: &str, place: &str) -> Untranslatable {
     ))
 }
 
-/// What a user says: results of calls first, each a message of its own.
+/// Translates a user's content: results of calls first, each as a message of its own.
 fn user(
     content: TurnContent,
     sees_images: bool,
@@ -236,12 +237,14 @@ fn user(
 ) -> Result<(), Untranslatable> {
     let blocks = match content {
         TurnContent::Text(text) => {
-            messages.push(said("user", &text));
+            messages.push(text_message("user", &text));
             return Ok(());
         }
         TurnContent::Parts(blocks) => blocks,
     };
-    let (mut texts, mut rest, mut is_text) = (Vec::new(), Vec::new(), true);
+    let mut texts = Vec::new();
+    let mut rest = Vec::new();
+    let mut is_text = true;
     for block in blocks {
         match block.kind.as_str() {
             "tool_result" => {
@@ -254,8 +257,8 @@ fn user(
                 let (text, images) = parts(content, "a tool_result", sees_images)?;
                 // The other format has no mark for it.
                 let text = if block.is_error { format!("Error: {text}") } else { text };
-                let mut message = said("tool", &text);
-                message["tool_call_id"] = named(block.tool_use_id, "tool_use_id")?.into();
+                let mut message = text_message("tool", &text);
+                message["tool_call_id"] = required(block.tool_use_id, "tool_use_id")?.into();
                 messages.push(message);
                 is_text &= images.is_empty();
                 rest.extend(images);
@@ -280,22 +283,23 @@ fn user(
     Ok(())
 }
 
-/// What the model said and called; nothing where that was thoughts alone.
+/// Translates the model's text and calls; `None` if there were only thoughts.
 fn assistant(content: TurnContent) -> Result<Option<Value>, Untranslatable> {
     let blocks = match content {
-        TurnContent::Text(text) => return Ok(Some(said("assistant", &text))),
+        TurnContent::Text(text) => return Ok(Some(text_message("assistant", &text))),
         TurnContent::Parts(blocks) => blocks,
     };
-    let (mut texts, mut calls) = (Vec::new(), Vec::new());
+    let mut texts = Vec::new();
+    let mut calls = Vec::new();
     for block in blocks {
         match block.kind.as_str() {
             "text" => texts.push(block.text.unwrap_or_default()),
             "tool_use" => {
                 let arguments = block.input.map_or("{}".to_owned(), |it| it.get().to_owned());
                 calls.push(ChatCall {
-                    id: named(block.id, "id")?,
+                    id: required(block.id, "id")?,
                     kind: FunctionKind::Function,
-                    function: CalledFunction { name: named(block.name, "name")?, arguments },
+                    function: CalledFunction { name: required(block.name, "name")?, arguments },
                 });
             }
             "thinking" | "redacted_thinking" => {}
@@ -315,7 +319,7 @@ fn assistant(content: TurnContent) -> Result<Option<Value>, Untranslatable> {
     Ok(Some(message))
 }
 
-fn named(value: Option<String>, field: &str) -> Result<String, Untranslatable> {
+fn required(value: Option<String>, field: &str) -> Result<String, Untranslatable> {
     value.ok_or_else(|| Untranslatable::new(format!("a block of a message has no {field}")))
 }
 

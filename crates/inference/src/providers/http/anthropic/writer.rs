@@ -15,15 +15,15 @@ use crate::providers::http::reply_writer::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct MessagesCount {
-    /// Of the prompt, neither out of a cache nor written into one.
+    /// Prompt tokens that neither came from a cache nor were written into one.
     pub input_tokens: u32,
-    /// Of the prompt, written into a cache.
+    /// Prompt tokens that were written into a cache.
     pub cache_creation_input_tokens: u32,
-    /// Of the prompt, out of a cache.
+    /// Prompt tokens that came from a cache.
     pub cache_read_input_tokens: u32,
-    /// Of the answer.
+    /// Tokens of the answer.
     pub output_tokens: u32,
-    /// Whether a cloud had to estimate them.
+    /// True if a cloud estimated the counts.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub estimated: bool,
 }
@@ -81,12 +81,14 @@ impl BlockFormat for MessageBlocks {
 
     fn part(&mut self, index: usize, part: BlockPart<'_>) -> Vec<EventFrame> {
         let begins = |block: &Value| {
-            let (name, index) = ("content_block_start", index);
+            let name = "content_block_start";
+            let index = index;
             let data = json!({ "type": name, "index": index, "content_block": block });
             EventFrame::new(name, &data)
         };
         let more = |delta: &Value| {
-            let (name, index) = ("content_block_delta", index);
+            let name = "content_block_delta";
+            let index = index;
             EventFrame::new(name, &json!({ "type": name, "index": index, "delta": delta }))
         };
         vec![match part {
@@ -113,7 +115,7 @@ impl BlockFormat for MessageBlocks {
         ]
     }
 
-    fn whole(
+    fn write_reply(
         &mut self,
         reply: &AssembledReply,
         usage: &ChatUsage,

@@ -247,3 +247,15 @@ proptest! {
         prop_assert_eq!(calls_of(pieces), calls);
     }
 }
+
+#[test]
+fn a_word_for_the_end_that_is_not_known_is_kept_with_the_answer() {
+    let of = |word: &str| assemble(vec![chunk(Some("a"), vec![], Some(word))]);
+    let reply = of("quota_soft").unwrap();
+    assert_eq!(
+        (reply.finish, reply.unknown_end.as_deref()),
+        (FinishReason::Stop, Some("quota_soft"))
+    );
+    assert_eq!(of("stop").unwrap().unknown_end, None);
+    assert_eq!(of("timeout"), Err(AssemblyError::Cut));
+}

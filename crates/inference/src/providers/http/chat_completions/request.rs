@@ -24,7 +24,7 @@ use crate::providers::http::asked::thousandths;
 pub(in crate::providers::http) struct WrittenChat(Vec<(Arc<Message>, Box<RawValue>)>);
 
 impl WrittenChat {
-    fn of(&mut self, messages: &[Arc<Message>]) -> Result<Vec<&RawValue>, serde_json::Error> {
+    fn write(&mut self, messages: &[Arc<Message>]) -> Result<Vec<&RawValue>, serde_json::Error> {
         let begins = self.0.iter().zip(messages).take_while(|((known, _), it)| known == *it);
         self.0.truncate(begins.count());
         for it in &messages[self.0.len()..] {
@@ -109,7 +109,7 @@ pub(in crate::providers::http) fn body(
     let completion = info.dialect == RequestDialect::Reasoning;
     serde_json::to_vec(&ChatRequestBody {
         model: info.id.as_str(),
-        messages: written.of(&ask.messages)?,
+        messages: written.write(&ask.messages)?,
         tools: tools.into_iter().map(tool).collect::<Result<_, _>>()?,
         tool_choice,
         seed: classic.then_some(ask.seed),
@@ -208,7 +208,8 @@ mod tests {
             // The same words are the same message in one conversation and another one in the next.
             let id = |n: u8| format!("0000000000000000000000000{n}").parse().unwrap();
             let call = |arguments: &str| {
-                let (id, arguments) = (id(7), arguments.to_owned());
+                let id = id(7);
+                let arguments = arguments.to_owned();
                 Message::assistant("", vec![MessageCall { id, tool: "exec".into(), arguments }])
             };
             let result = |n| Message::tool(id(n), "\"done\"");

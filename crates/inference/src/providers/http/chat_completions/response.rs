@@ -19,7 +19,7 @@ use crate::providers::http::usage::read_chat_usage;
 /// The largest number of a call that is believed.
 const INDEX_MAX: u64 = 1 << 16;
 
-/// What servers call the arguments of a call.
+/// Names that servers give to the arguments of a call.
 const ARGUMENTS: [&str; 4] = ["arguments", "parameters", "input", "args"];
 
 /// Reads one event's data, or a whole reply.
@@ -69,7 +69,7 @@ fn choice(choice: &Value) -> Result<ChunkChoice, AssemblyError> {
     if !choice.is_object() {
         return Err(unread("a choice"));
     }
-    if let Some(said) = failure::said(choice) {
+    if let Some(said) = failure::reported_error(choice) {
         return Err(AssemblyError::Failed(said));
     }
     let message = match (&choice["delta"], &choice["message"]) {

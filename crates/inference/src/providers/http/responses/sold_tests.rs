@@ -27,7 +27,8 @@ fn writer(pieces: &[Value]) -> ReplyWriter {
 }
 
 fn read<'a>(events: impl Iterator<Item = &'a str>) -> AssembledReply {
-    let (mut reader, mut reply) = (ResponsesReader::default(), Assembler::default());
+    let mut reader = ResponsesReader::default();
+    let mut reply = Assembler::default();
     for event in events {
         reply.add_piece(reader.piece(event).unwrap(), &NoTokenSink).unwrap();
     }
@@ -52,7 +53,7 @@ proptest! {
             frames.extend(stream.take(&piece.to_string()).unwrap().0);
         }
         frames.extend(stream.end(&ChatUsage::default()).unwrap());
-        let whole = writer(&pieces).whole(&ChatUsage::default()).unwrap();
+        let whole = writer(&pieces).finish_whole(&ChatUsage::default()).unwrap();
         let document = String::from_utf8(whole).unwrap();
         // What a stream tells at its end is what a document says, in the order of its items.
         let last: Value = serde_json::from_str(&frames.last().unwrap().data).unwrap();

@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Number, Value, json};
 
 use crate::providers::http::foreign::{
-    TextOrParts, UntranslatableRequest as Untranslatable, said, text_part, with,
+    TextOrParts, UntranslatableRequest as Untranslatable, text_message, text_part, with,
 };
 
 #[derive(Deserialize)]
@@ -123,7 +123,7 @@ pub fn chat_from_responses(body: &[u8], sees_images: bool) -> Result<Vec<u8>, Un
         messages.rules(rules);
     }
     match asked.input {
-        TextOrParts::Text(text) => messages.told.push(said("user", &text)),
+        TextOrParts::Text(text) => messages.told.push(text_message("user", &text)),
         TextOrParts::Parts(items) => items.into_iter().try_for_each(|it| messages.item(it))?,
     }
     messages.show_pictures();
@@ -160,7 +160,8 @@ pub fn chat_from_responses(body: &[u8], sees_images: bool) -> Result<Vec<u8>, Un
 struct Conversation {
     sees_images: bool,
     told: Vec<Value>,
-    /// What results of calls showed: a result is a text, so that a user shows it after them.
+    /// Pictures in the results of calls. A result is a text, so a user message shows them after
+    /// the results.
     pictures: Vec<Value>,
 }
 
@@ -193,7 +194,7 @@ impl Conversation {
             "function_call_output" => {
                 let output = item.output.ok_or_else(|| lacks(kind, "output"))?;
                 let (text, pictures) = self.parts(output, kind)?;
-                let mut message = said("tool", &text);
+                let mut message = text_message("tool", &text);
                 message["tool_call_id"] =
                     item.call_id.ok_or_else(|| lacks(kind, "call_id"))?.into();
                 self.told.push(message);
@@ -214,7 +215,7 @@ impl Conversation {
                 let before = last["content"].as_str().unwrap_or_default();
                 last["content"] = format!("{before}\n\n{text}").into();
             }
-            None => self.told.push(said("system", text)),
+            None => self.told.push(text_message("system", text)),
         }
     }
 
@@ -231,8 +232,8 @@ impl Conversation {
                 ));
             }
             ItemRole::System => self.rules(&text),
-            ItemRole::Assistant => self.told.push(said("assistant", &text)),
-            ItemRole::User if pictures.is_empty() => self.told.push(said("user", &text)),
+            ItemRole::Assistant => self.told.push(text_message("assistant", &text)),
+            ItemRole::User if pictures.is_empty() => self.told.push(text_message("user", &text)),
             ItemRole::User => {
                 let mut parts = pictures;
                 if !text.is_empty() {
@@ -275,7 +276,8 @@ impl Conversation {
             TextOrParts::Text(text) => return Ok((text, Vec::new())),
             TextOrParts::Parts(parts) => parts,
         };
-        let (mut texts, mut pictures) = (Vec::new(), Vec::new());
+        let mut texts = Vec::new();
+        let mut pictures = Vec::new();
         for part in parts {
             match part.kind.as_str() {
                 "input_text" | "output_text" | "text" => texts.extend(part.text),
@@ -360,7 +362,8 @@ fn response_format(format: TextFormat) -> Result<Option<Value>, Untranslatable> 
                 || Untranslatable::new("a text.format of the type json_schema has no schema");
             let name = name.unwrap_or_else(|| "answer".to_owned());
             let named = json!({ "name": name, "schema": schema.ok_or_else(lacking)? });
-            let (description, strict) = (description.map(Value::String), strict.map(Value::Bool));
+            let description = description.map(Value::String);
+            let strict = strict.map(Value::Bool);
             let named = with(named, [("description", description), ("strict", strict)]);
             Ok(Some(json!({ "type": "json_schema", "json_schema": named })))
         }

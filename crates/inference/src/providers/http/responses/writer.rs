@@ -14,7 +14,7 @@ use crate::providers::http::reply_writer::{
     BlockFormat, BlockPart, CallHead, EventFrame, ReplyWriter, head,
 };
 
-/// Whose answer it is, and what is told back of its question.
+/// Heading of an answer, with the fields that repeat the request.
 #[derive(Debug, Clone)]
 pub struct ResponseHeading {
     /// The answer's id.
@@ -56,7 +56,7 @@ struct OpenItem {
 
 impl OpenItem {
     /// The item as it is told.
-    fn told(&self, status: &str) -> Value {
+    fn to_json(&self, status: &str) -> Value {
         match &self.call {
             Some(call) => {
                 let mut call = call.clone();
@@ -121,7 +121,7 @@ impl ResponseBlocks {
     }
 
     fn begin_item(&mut self, index: usize, item: OpenItem) -> Vec<EventFrame> {
-        let told = json!({ "output_index": index, "item": item.told("in_progress") });
+        let told = json!({ "output_index": index, "item": item.to_json("in_progress") });
         let mut frames = vec![self.event("response.output_item.added", told)];
         if item.call.is_none() {
             let told = json!({ "item_id": item.id, "output_index": index, "content_index": 0,
@@ -189,7 +189,7 @@ impl ResponseBlocks {
             frames.push(self.event("response.output_text.done", told));
             frames.push(self.event("response.content_part.done", part));
         }
-        let item = open.told(if is_cut { "incomplete" } else { "completed" });
+        let item = open.to_json(if is_cut { "incomplete" } else { "completed" });
         let told = json!({ "output_index": index, "item": item });
         frames.push(self.event("response.output_item.done", told));
         self.items.push(item);
@@ -220,7 +220,7 @@ impl BlockFormat for ResponseBlocks {
         vec![self.event(name, json!({ "response": response }))]
     }
 
-    fn whole(
+    fn write_reply(
         &mut self,
         reply: &AssembledReply,
         usage: &ChatUsage,

@@ -38,7 +38,7 @@ async fn saying(text: &[u8]) -> (LocalModelConnection<DuplexStream>, DuplexStrea
     (LocalModelConnection::new(ours), theirs)
 }
 
-/// What comes of a question to a helper that says this and then ends.
+/// Returns the outcome of a request to a helper that sends this and then ends.
 async fn asked(text: &str) -> Result<LocalModelCompletion, LocalModelConnectionError> {
     let (mut link, mut theirs) = saying(text.as_bytes()).await;
     theirs.shutdown().await.unwrap();

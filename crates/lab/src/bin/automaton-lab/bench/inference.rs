@@ -33,22 +33,22 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, interval};
 
 use super::life::percentile;
-use super::{forget_peak, ledger, own, proc_number, settle};
+use super::{forget_peak, ledger, own_pid, proc_number, settle};
 use crate::product;
 
 /// Pieces of a stream.
 const PIECES: u32 = 50;
-/// How long the model takes for each.
+/// Pace of the model's pieces.
 const PACE: Duration = Duration::from_millis(10);
 /// Streams one after the other, and at once.
 const ALONE: usize = 40;
 const AT_ONCE: usize = 500;
-/// How long a stream may take.
+/// Time that a stream may take.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// The largest head of a request that the model reads, in bytes.
 const HEAD_BYTES_MAX: usize = 64 << 10;
 
-/// What streams were like. Times are of the slowest in a half, and in 99 of a hundred.
+/// Timing of streams. Times are of the slowest in a half, and in 99 of a hundred.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 struct StreamTiming {
     streams: usize,
@@ -61,7 +61,7 @@ struct StreamTiming {
     peak_kib: u64,
 }
 
-/// What was measured.
+/// Results.
 #[derive(Debug, Default, Serialize)]
 struct InferenceMeasurement {
     /// One stream after the other, in turns.
@@ -72,19 +72,19 @@ struct InferenceMeasurement {
     at_once_through_cloud: StreamTiming,
 }
 
-/// What was heard of some streams, in microseconds.
+/// Pieces of some streams, in microseconds.
 #[derive(Default)]
 struct HeardStreams {
     firsts: Vec<u64>,
     pieces: Vec<u64>,
 }
 
-/// Where a model is asked.
+/// Server of a stream.
 #[derive(Clone)]
 struct StreamSource {
     client: HttpClient,
     url: Url,
-    /// When the model's clock began.
+    /// Zero of the model's clock.
     zero: Instant,
 }
 
@@ -133,7 +133,7 @@ pub(super) fn run(context: &CommandContext) -> Result<(), CliError> {
         chain.stop().await;
         Ok::<_, CliError>(measured)
     })?;
-    context.format.answer(&measured, || told(&measured))
+    context.format.answer(&measured, || describe(&measured))
 }
 
 async fn measure(
@@ -145,7 +145,8 @@ async fn measure(
         let url = automaton::http::url(&format!("{base}/v1/chat/completions"))?;
         Ok::<_, CliError>(StreamSource { client: client([base])?, url, zero })
     };
-    let (direct, through) = (source(model)?, source(cloud)?);
+    let direct = source(model)?;
+    let through = source(cloud)?;
     let mut alone = [HeardStreams::default(), HeardStreams::default()];
     forget_peak();
     let began = Instant::now();
@@ -165,7 +166,8 @@ async fn measure(
 
 async fn at_once(source: &StreamSource) -> Result<StreamTiming, CliError> {
     forget_peak();
-    let (began, mut heard) = (Instant::now(), HeardStreams::default());
+    let began = Instant::now();
+    let mut heard = HeardStreams::default();
     let mut streams = JoinSet::new();
     for _ in 0..AT_ONCE {
         streams.spawn(listen(source.clone()));
@@ -191,7 +193,7 @@ impl HeardStreams {
             piece_us: of(&self.pieces, 50).unwrap_or(0),
             piece_us_p99: of(&self.pieces, 99).unwrap_or(0),
             took_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
-            peak_kib: proc_number(own(), "status", "VmHWM:").unwrap_or(0),
+            peak_kib: proc_number(own_pid(), "status", "VmHWM:").unwrap_or(0),
         }
     }
 }
@@ -208,9 +210,11 @@ async fn listen(source: StreamSource) -> Result<HeardStreams, CliError> {
     });
     request.body = question.to_string().into_bytes();
     (request.deadlines.idle, request.deadlines.total) = (PATIENCE, PATIENCE);
-    let (asked, mut heard) = (Instant::now(), HeardStreams::default());
+    let asked = Instant::now();
+    let mut heard = HeardStreams::default();
     let mut response = client.request(request).await?;
-    let (mut events, mut is_whole) = (Events::default(), response.status != 200);
+    let mut events = Events::default();
+    let mut is_whole = response.status != 200;
     while let Some(chunk) = response.body.chunk().await? {
         let now = micros(zero.elapsed());
         for event in events.push(&chunk).map_err(|error| failed(&error))? {
@@ -285,7 +289,7 @@ fn failed(error: &(dyn std::error::Error + 'static)) -> CliError {
     CliError::internal("a stream of a bench cannot be told", error)
 }
 
-fn told(measured: &InferenceMeasurement) -> String {
+fn describe(measured: &InferenceMeasurement) -> String {
     let ms = |us: u64| format!("{}.{:02} ms", us / 1000, us % 1000 / 10);
     let line = |what: &str, it: &StreamTiming| {
         let StreamTiming { streams, took_ms, peak_kib, .. } = *it;

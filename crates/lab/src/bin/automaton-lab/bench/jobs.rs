@@ -18,14 +18,14 @@ use serde::Serialize;
 
 use crate::product;
 
-/// How long a job may take.
+/// Time that a job may take.
 const LIMIT: Span = Span::from_secs(180);
 /// The exit code of a job that cannot be tried here.
 const SKIPPED: i32 = 77;
 /// The last lines of a job that failed, which are told.
 const LINES_MAX: usize = 6;
 
-/// What to try.
+/// Arguments of the bench.
 #[derive(Debug, Args)]
 pub(crate) struct BenchJobsArgs {
     /// Only these jobs, by their names
@@ -91,7 +91,8 @@ impl DeveloperJob {
         self.script.lines().nth(line).unwrap_or_default().trim_start_matches("# ")
     }
 
-    /// What the shell does: looks for the programs, then does the job in a folder of its own.
+    /// Returns the shell command: it looks for the programs, then does the job in a folder of its
+    /// own.
     fn command(&self) -> String {
         let needs = self.head(0).trim_start_matches("needs:");
         format!(
@@ -103,7 +104,7 @@ impl DeveloperJob {
     }
 }
 
-/// What came of a job.
+/// Result of a job.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum JobOutcome {
@@ -112,14 +113,14 @@ enum JobOutcome {
     Fails,
 }
 
-/// What is told of a job.
+/// Report of a job.
 #[derive(Debug, Serialize)]
 struct JobReport {
     job: &'static str,
     does: &'static str,
     outcome: JobOutcome,
     in_ms: u128,
-    /// Why it was skipped, or the last lines of what it wrote; nothing where it works.
+    /// Reason of a skip, or the last lines of output; empty if it works.
     said: String,
 }
 

@@ -21,14 +21,14 @@ use automaton_core::wire::x402::Authorization;
 use automaton_store::Hash;
 use tokio::time::Instant;
 
-use super::{BenchRate, LASTS, forget_peak, own};
+use super::{BenchRate, LASTS, forget_peak, own_pid};
 
-/// Who gives, and who gets.
+/// Sender and recipient.
 pub(super) const GIVER: Address = Address::repeat_byte(1);
 const TAKER: Address = Address::repeat_byte(2);
 /// The giver's API key.
 pub(super) const KEY: &str = "key";
-/// What the giver begins with, in US dollars.
+/// First balance of the sender, in US dollars.
 const USD: u32 = 2500;
 
 /// Measures transfers of a cent.
@@ -68,7 +68,7 @@ pub(super) fn measure(context: &CommandContext) -> Result<BenchRate, CliError> {
                 }
             }
         }
-        Ok(BenchRate::new(done, began, &[own()]))
+        Ok(BenchRate::new(done, began, &[own_pid()]))
     })
 }
 
@@ -83,7 +83,8 @@ pub(super) async fn account(db: &Db) -> Result<Hash, CliError> {
     let attempt =
         SignInAttempt { nonce, nonce_ends, proof, wallet: GIVER, token, lives, replay: lives };
     db.sign_in(attempt).await?;
-    let (prefix, name) = ("bench".to_owned(), "bench".to_owned());
+    let prefix = "bench".to_owned();
+    let name = "bench".to_owned();
     db.create_api_key(NewKey { token, hash, prefix, name }).await?;
     Ok(hash)
 }

@@ -38,10 +38,10 @@ pub(crate) struct BenchRunArgs {
     /// A scripted world that runs: an OpenAI-compatible server that tells below /__mock what it saw
     #[arg(long, value_name = "URL")]
     world: String,
-    /// How often a start is measured
+    /// Number of measured starts
     #[arg(long, value_name = "N", default_value_t = 5)]
     starts: u32,
-    /// How long the sleep is watched, in seconds
+    /// Seconds for which the sleep is watched
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
     asleep: u64,
     /// The one life to measure [default: one after the other]
@@ -62,7 +62,7 @@ enum BenchScenario {
     Paying,
 }
 
-/// What a life was measured at.
+/// Measurements of a life.
 #[derive(Debug, Serialize)]
 struct RunMeasurement {
     life: BenchScenario,
@@ -87,9 +87,9 @@ struct RunMeasurement {
     cpu_us: Option<u64>,
     /// Resident memory of all processes at the last question, KiB.
     at_work_kib: Option<u64>,
-    /// What the database grew for a hundred turns, bytes.
+    /// Growth of the database for a hundred turns, in bytes.
     database_bytes: Option<u64>,
-    /// What the agent wrote to the disk for a turn, bytes: only root is told that.
+    /// Bytes that the agent wrote to disk for a turn. Only root can read them.
     written_bytes: Option<u64>,
     /// From the call of `automaton send` to the question, µs.
     sent_us: u64,
@@ -179,12 +179,13 @@ fn measure(
     let database = world.state_db();
     mock.watch(run.pid(), database.to_str())?;
     let standing = mock.wait(|standing| standing.asleep)?;
-    let seen = mock.seen()?;
+    let seen = mock.read_log()?;
     let agent = run.child_pid(launch_config::ARG0);
     let written = agent.and_then(|pid| proc_number(pid, "io", "write_bytes:"));
     std::thread::sleep(SETTLE);
     let asleep = asleep(&run, Duration::from_secs(args.asleep))?;
-    let (sent, began) = (mock.standing()?.turn, mock.now_ns()?);
+    let sent = mock.standing()?.turn;
+    let began = mock.now_ns()?;
     world.command(&["send", "Are you awake?"])?;
     mock.wait(|standing| standing.turn > sent)?;
     let sent_us = first_question(mock, sent + 1)?.saturating_sub(began) / 1000;
@@ -204,18 +205,19 @@ fn measure(
     Ok(measured)
 }
 
-/// What lies between an answer and the next question for who only passes one of this length on.
+/// Measures the time between an answer and the next request for a client that passes on a request
+/// of this length.
 fn question_us(mock: &MockWorld, bytes: Option<u64>) -> Result<Option<u64>, CliError> {
     let Some(bytes) = bytes else { return Ok(None) };
     mock.reset()?;
     mock.ask_again(usize::try_from(bytes).unwrap_or(usize::MAX), QUESTIONS)?;
-    let seen = mock.seen()?;
+    let seen = mock.read_log()?;
     Ok(percentile(gaps(&questions(&seen)).into_iter().map(|(_, gap)| gap), 50))
 }
 
-/// When the world was asked a question for the first time.
+/// Returns the time of the first request to the world.
 fn first_question(mock: &MockWorld, number: u64) -> Result<u64, CliError> {
-    let seen = mock.seen()?;
+    let seen = mock.read_log()?;
     let first = seen.iter().find(|seen| seen.turn.is_some_and(|turn| turn >= number));
     first.map(|seen| seen.asked_ns).ok_or_else(|| CliError::user("the world forgot a question"))
 }
@@ -238,7 +240,8 @@ fn summary(
     let first = asked.first().and_then(|seen| seen.cpu_ns);
     let cpu = asked.last().and_then(|seen| seen.cpu_ns).zip(first);
     let mut sizes = asked.iter().filter_map(|seen| seen.db_bytes.zip(seen.turn));
-    let (small, large) = (sizes.clone().next(), sizes.next_back());
+    let small = sizes.clone().next();
+    let large = sizes.next_back();
     let growth = small.zip(large).and_then(|((less, from), (more, to))| {
         (more.saturating_sub(less) * 100).checked_div(to.saturating_sub(from))
     });
@@ -267,7 +270,7 @@ fn summary(
     }
 }
 
-/// What was asked of the model.
+/// Returns the model calls.
 fn questions(seen: &[MockRequest]) -> Vec<&MockRequest> {
     seen.iter().filter(|seen| seen.turn.is_some()).collect()
 }
@@ -295,7 +298,7 @@ pub(super) fn percentile(values: impl Iterator<Item = u64>, percent: usize) -> O
     values.get(values.len() * percent / 100).copied()
 }
 
-/// What the processes of a life take while it sleeps.
+/// Returns the usage of a life's processes while it sleeps.
 fn asleep(run: &ProcessRun, span: Duration) -> Result<Vec<ProcessUsage>, CliError> {
     let roles = [launch_config::ARG0, signer::ARG0, service::CLOUD_ARG0, service::CHAIN_ARG0];
     let children = roles.into_iter().filter_map(|name| Some((name, run.child_pid(name)?)));
@@ -347,7 +350,7 @@ fn floor_of(mock: &MockWorld, command: &str) -> Result<u64, CliError> {
     mock.reset()?;
     let run = world.start(&words.collect::<Vec<_>>())?;
     mock.wait(|standing| standing.asleep)?;
-    let seen = mock.seen()?;
+    let seen = mock.read_log()?;
     drop(run);
     percentile(gaps(&questions(&seen)).into_iter().map(|(_, gap)| gap), 50)
         .ok_or_else(|| CliError::user("--floor asked the world nothing"))
@@ -364,18 +367,21 @@ fn words(measured: &RunMeasurement) -> String {
         BenchScenario::Paying => "a life with a wallet, that pays a cloud and a chain of its own",
     };
     let RunMeasurement { turns, starts_us, asleep, .. } = measured;
-    let (starts, start) = (starts_us.len(), ms(starts_us.get(starts_us.len() / 2).copied()));
+    let starts = starts_us.len();
+    let start = ms(starts_us.get(starts_us.len() / 2).copied());
     let all = ms(measured.overhead_us);
     let early = ms(measured.overhead_early_us);
     let late = ms(measured.overhead_late_us);
     let most = ms(measured.overhead_p95_us);
     let thinking = ms(measured.overhead_thinking_us);
     let command = ms(measured.overhead_command_us);
-    let (cpu, sent) = (ms(measured.cpu_us), ms(Some(measured.sent_us)));
+    let cpu = ms(measured.cpu_us);
+    let sent = ms(Some(measured.sent_us));
     let known = |value: Option<u64>| {
         value.map_or_else(|| "unknown".to_owned(), |value| (value / 1024).to_string())
     };
-    let (mib, kib) = (known(measured.at_work_kib), known(measured.database_bytes));
+    let mib = known(measured.at_work_kib);
+    let kib = known(measured.database_bytes);
     let mut lines = vec![
         format!("{life}:"),
         format!("  start to the first question   {start} (median of {starts})"),
@@ -424,7 +430,8 @@ mod tests {
     #[test]
     fn what_lies_between_an_answer_and_the_next_question_is_the_lifes_own() {
         // An answer takes 5 ms; what follows takes 1 ms, and 3 ms from turn 201 on.
-        let (mut now, mut seen) = (0, Vec::new());
+        let mut now = 0;
+        let mut seen = Vec::new();
         for turn in 1..=400 {
             seen.push(asked(turn, now, now + 5000));
             now += 5000 + if turn > 200 { 3000 } else { 1000 };

@@ -30,7 +30,7 @@ use serde::Serialize;
 use tokio::time::Instant;
 
 use super::recall_pairs::{self, RecallPair};
-use super::{own, proc_number};
+use super::{own_pid, proc_number};
 
 /// Other events that get a true vector; those of the rest point anywhere, since a text takes the
 /// model some milliseconds.
@@ -42,7 +42,7 @@ const BATCH: u32 = 1_000;
 /// Items that are written one by one, as a turn writes them.
 const WRITES: u32 = 500;
 
-/// What the other events begin with.
+/// Prefix of the other events.
 const FILLER: &str = "Note";
 
 /// Words of which the other events are made.
@@ -54,14 +54,15 @@ const WORDS: [&str; 40] = [
     "coffee", "station", "weather", "machine",
 ];
 
-/// What is measured, and among how much.
+/// Arguments of the bench.
 #[derive(Debug, Args)]
 pub(crate) struct BenchMemoryArgs {
     /// Other events that are remembered beside the pairs
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(0..=2_000_000))]
     rows: u32,
     /// Pairs of your own, a file for each author: kind, language, what was said and the question,
-    /// with tabs between them; without a question it is remembered and never asked for
+    /// with tabs between them; without a question it is remembered and never asked for. What others
+    /// said begins with who it was: [peer anna]
     #[arg(long)]
     pairs: Vec<PathBuf>,
     /// The folder of an embedding model, in place of the built-in vectors
@@ -72,7 +73,7 @@ pub(crate) struct BenchMemoryArgs {
     words: bool,
 }
 
-/// What makes vectors, and of how many of the other events it does.
+/// Embedder, and the number of other events that it gets.
 struct MeasuredEmbedder<'a> {
     embedder: &'a dyn Embedder,
     true_vectors: usize,
@@ -89,7 +90,7 @@ enum RecallMode {
     Fused,
 }
 
-/// How often what was asked for came first, among the first five and ten.
+/// Share of expected items in first place, among the first five and the first ten.
 #[derive(Debug, Default, Clone, Copy, Serialize)]
 struct RecallQuality {
     asked: u32,
@@ -125,7 +126,7 @@ impl RecallQuality {
     }
 }
 
-/// How well each way of looking found what was asked for.
+/// Quality of each search mode.
 #[derive(Debug, Default, Clone, Copy, Serialize)]
 struct QualityByMode {
     words: RecallQuality,
@@ -161,7 +162,7 @@ struct BenchLatency {
 }
 
 impl BenchLatency {
-    fn of(mut times: Vec<std::time::Duration>) -> Self {
+    fn from_times(mut times: Vec<std::time::Duration>) -> Self {
         times.sort_unstable();
         let at = |percent: usize| {
             let time = times.get(times.len().saturating_sub(1) * percent / 100);
@@ -175,7 +176,7 @@ impl BenchLatency {
     }
 }
 
-/// What was measured.
+/// Results.
 #[derive(Debug, Default, Serialize)]
 struct MemoryMeasurement {
     rows: u64,
@@ -217,7 +218,7 @@ pub(super) fn run(context: &CommandContext, args: &BenchMemoryArgs) -> Result<()
     let work = measure(store, args.rows, &pairs, (!args.words).then_some(&embedder));
     let mut measured = process::runtime()?.block_on(work)?;
     measured.database_bytes = fs::metadata(&database).map_or(0, |file| file.len());
-    measured.peak_kib = proc_number(own(), "status", "VmHWM:").unwrap_or(0);
+    measured.peak_kib = proc_number(own_pid(), "status", "VmHWM:").unwrap_or(0);
     context.format.answer(&measured, || in_words(&measured))
 }
 
@@ -229,11 +230,13 @@ async fn measure(
 ) -> Result<MemoryMeasurement, CliError> {
     fill(&store, rows / 2, 0).await?;
     for older in pairs.iter().filter_map(|pair| pair.older.as_ref()) {
-        store.remember(said(older.clone())).await?;
+        store.remember(creator_memory(older.clone())).await?;
     }
     let mut ids: Vec<MemoryId> = Vec::new();
     for pair in pairs {
-        ids.push(store.remember(said(pair.said.clone())).await?.id());
+        let body = Labelled::new(pair.label, &pair.source, pair.said.clone());
+        let memory = NewMemory { body, ..creator_memory(String::new()) };
+        ids.push(store.remember(memory).await?.id());
     }
     fill(&store, rows - rows / 2, 1).await?;
     let mut measured =
@@ -248,7 +251,7 @@ async fn measure(
             times.push(began.elapsed());
             *meant = found.into_first();
         }
-        measured.question = Some(BenchLatency::of(times));
+        measured.question = Some(BenchLatency::from_times(times));
     }
     let modes: &[RecallMode] = match embedder {
         Some(_) => &[RecallMode::Words, RecallMode::Vectors, RecallMode::Fused],
@@ -270,19 +273,19 @@ async fn measure(
             }
         }
         match mode {
-            RecallMode::Words => measured.words = BenchLatency::of(times),
+            RecallMode::Words => measured.words = BenchLatency::from_times(times),
             RecallMode::Vectors => {}
-            RecallMode::Fused => measured.fused = Some(BenchLatency::of(times)),
+            RecallMode::Fused => measured.fused = Some(BenchLatency::from_times(times)),
         }
     }
     let mut times = Vec::new();
     for nth in 0..WRITES {
-        let memories = vec![said(sentence(nth, 2)), said(sentence(nth, 3))];
+        let memories = vec![creator_memory(sentence(nth, 2)), creator_memory(sentence(nth, 3))];
         let began = Instant::now();
         store.remember_all(memories).await?;
         times.push(began.elapsed());
     }
-    measured.two_writes = BenchLatency::of(times);
+    measured.two_writes = BenchLatency::from_times(times);
     store.close().await?;
     Ok(measured)
 }
@@ -333,13 +336,13 @@ async fn ask(
     let query = MemoryQuery {
         text: (mode != RecallMode::Vectors).then(|| pair.asked.clone()),
         embedding: meant.filter(|_| mode != RecallMode::Words).cloned(),
-        least_trusted: Some(Label::Own),
+        least_trusted: Some(pair.label.meet(Label::Own)),
         limit: 200,
         ..MemoryQuery::default()
     };
     let wanted = RecallOptions {
         limit: 10,
-        least_trusted: Label::Own,
+        least_trusted: pair.label.meet(Label::Own),
         strength_min: 20,
         events_before: None,
         now: SystemClock.now(),
@@ -352,7 +355,7 @@ async fn fill(store: &Store, rows: u32, salt: u32) -> Result<(), CliError> {
     let mut next = 0;
     while next < rows {
         let upto = (next + BATCH).min(rows);
-        let batch = (next..upto).map(|nth| said(sentence(nth, salt))).collect();
+        let batch = (next..upto).map(|nth| creator_memory(sentence(nth, salt))).collect();
         store.remember_all(batch).await?;
         next = upto;
     }
@@ -372,7 +375,7 @@ fn sentence(nth: u32, salt: u32) -> String {
     format!("{FILLER} {salt}-{nth}: {}.", words.join(" "))
 }
 
-/// Whether a text is one of these sentences.
+/// Returns true if a text is one of these sentences.
 fn is_filler(text: &str) -> bool {
     text.starts_with(FILLER)
 }
@@ -382,7 +385,7 @@ const fn next_of(state: u64) -> u64 {
     state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407)
 }
 
-fn said(text: String) -> NewMemory {
+fn creator_memory(text: String) -> NewMemory {
     NewMemory {
         tier: MemoryTier::Episodic,
         kind: "message".to_owned(),
@@ -425,9 +428,14 @@ mod tests {
         let measured = measure(store, 500, &pairs, Some(&BUILT_IN)).await.unwrap();
         // Most of the others' questions share no word with what they ask for.
         let first = measured.authors["first"];
+        // Endings, compounds and umlauts of German; who said it.
+        let german = measured.languages["de"].words;
+        let of_kind = |kind: &str| measured.kinds[kind].words;
         for (found, percent) in [
             (first.words, 85),
             (first.fused.unwrap(), 93),
+            (german, 85),
+            (of_kind("source"), 95),
             (measured.all.words, 33),
             (measured.all.fused.unwrap(), 50),
         ] {

@@ -18,9 +18,9 @@ use tokio::time::Instant;
 
 /// The largest log that is read, in bytes.
 const LOG_BYTES_MAX: u64 = 1 << 28;
-/// How often the world is looked at.
+/// Interval at which the world is read.
 const POLL: Duration = Duration::from_millis(20);
-/// How long nothing may happen before that is an error.
+/// Time without progress after which the bench fails.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A world that runs.
@@ -30,16 +30,16 @@ pub(super) struct MockWorld {
     runtime: Runtime,
 }
 
-/// How far its script has come.
+/// Progress of the script.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct MockState {
     /// Questions that it answered.
     pub(super) turn: u64,
-    /// Whether the script has come to its end, which is a sleep.
+    /// True if the script has ended with a sleep.
     pub(super) asleep: bool,
     /// Tools that the script called and that were not offered, with how often.
     pub(super) unknown_tools: BTreeMap<String, u64>,
-    /// What was asked for and is not there, with how often.
+    /// Requested paths that do not exist, with their counts.
     pub(super) not_found: BTreeMap<String, u64>,
 }
 
@@ -53,7 +53,7 @@ pub(super) struct MockRequest {
     pub(super) answered_ns: u64,
     /// Which question it was, where it was one to the model.
     pub(super) turn: Option<u64>,
-    /// How long it was, in bytes.
+    /// Length in bytes.
     #[serde(rename = "in")]
     pub(super) bytes: Option<u64>,
     /// CPU time of all processes that are watched.
@@ -85,7 +85,7 @@ impl MockWorld {
     /// # Errors
     /// When it does not answer.
     pub(super) fn reset(&self) -> Result<(), CliError> {
-        self.tell("reset", &json!({}))
+        self.post("reset", &json!({}))
     }
 
     /// Has it watch a process, its children, and a database.
@@ -93,10 +93,10 @@ impl MockWorld {
     /// # Errors
     /// When it does not answer.
     pub(super) fn watch(&self, pid: u32, database: Option<&str>) -> Result<(), CliError> {
-        self.tell("watch", &json!({ "pid": pid, "db": database }))
+        self.post("watch", &json!({ "pid": pid, "db": database }))
     }
 
-    /// How far it is.
+    /// Returns the progress.
     ///
     /// # Errors
     /// When it does not answer.
@@ -126,7 +126,7 @@ impl MockWorld {
     ///
     /// # Errors
     /// When it does not answer.
-    pub(super) fn seen(&self) -> Result<Vec<MockRequest>, CliError> {
+    pub(super) fn read_log(&self) -> Result<Vec<MockRequest>, CliError> {
         let mut seen: Vec<MockRequest> = self.ask(HttpMethod::Get, "/__mock/log", Vec::new())?;
         seen.sort_by_key(|seen| seen.asked_ns);
         Ok(seen)
@@ -139,7 +139,7 @@ impl MockWorld {
     pub(super) fn now_ns(&self) -> Result<u64, CliError> {
         const TRIVIAL: &str = "/v1/models";
         let _models: IgnoredAny = self.ask(HttpMethod::Get, TRIVIAL, Vec::new())?;
-        let mark = self.seen()?.into_iter().rev().find(|seen| seen.path == TRIVIAL);
+        let mark = self.read_log()?.into_iter().rev().find(|seen| seen.path == TRIVIAL);
         mark.map(|mark| mark.answered_ns)
             .ok_or_else(|| self.strange("its log does not have a request that it just answered"))
     }
@@ -149,7 +149,8 @@ impl MockWorld {
     /// # Errors
     /// When it does not move for a minute.
     pub(super) fn wait(&self, wanted: impl Fn(&MockState) -> bool) -> Result<MockState, CliError> {
-        let (mut turn, mut since) = (0, Instant::now());
+        let mut turn = 0;
+        let mut since = Instant::now();
         loop {
             let standing = self.standing()?;
             if wanted(&standing) {
@@ -165,7 +166,7 @@ impl MockWorld {
         }
     }
 
-    fn tell(&self, what: &str, body: &impl Serialize) -> Result<(), CliError> {
+    fn post(&self, what: &str, body: &impl Serialize) -> Result<(), CliError> {
         let body = serde_json::to_vec(body)
             .map_err(|error| CliError::internal("cannot write to the world", &error))?;
         let _answer: IgnoredAny = self.ask(HttpMethod::Post, &format!("/__mock/{what}"), body)?;

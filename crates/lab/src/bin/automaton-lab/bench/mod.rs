@@ -18,6 +18,7 @@ mod policy;
 mod recall_pairs;
 mod sandbox;
 mod settle;
+mod soak;
 mod work;
 
 use std::fmt::Display;
@@ -35,40 +36,41 @@ use tokio::time::Instant;
 
 use crate::drill::drill_site::{DrillSite, ask};
 
-/// How long each of them is measured.
+/// Duration of each measurement.
 const LASTS: Duration = Duration::from_secs(3);
 /// A ceiling that nothing here reaches.
 const NO_CEILING: MicroUsdc = MicroUsdc::new(1_000_000_000_000_000);
-/// What each of the signatures is for.
+/// Amount of each signature.
 const UNIT: MicroUsdc = MicroUsdc::new(1);
 
-/// What can be measured.
+/// Benches.
 #[derive(Debug, Subcommand)]
 pub(crate) enum BenchCommand {
     /// Signatures, settlements and transfers a second
     Money,
-    /// How well the injection guard tells attacks from honest texts, and how fast it is
+    /// The injection guard: attacks found among honest texts, and its speed
     Guard(guard::BenchGuardArgs),
-    /// What a cloud adds to the streams of a model, one by one and 500 at once
+    /// Overhead of a cloud for the streams of a model, one by one and 500 at once
     Inference,
-    /// How well the memory finds what it was told, among how much, and how fast
+    /// The memory: items found again among many, and its speed
     Memory(memory::BenchMemoryArgs),
-    /// How well the model of an automaton chooses tools: 45 questions, of which each wants one
-    /// call of one tool
+    /// Choice of tools by the model of an automaton: 45 questions, each of which one call answers
     Model(model::ModelBenchArgs),
     /// Calls that are judged, and recorded, a second
     Policy,
-    /// How long a command takes to start and end, beside bubblewrap and none
+    /// Start and end of a command in the sandbox, in bubblewrap, and in none
     Sandbox,
     /// Which usual jobs of developers work in the sandbox of commands: builds, tests, servers
     Jobs(jobs::BenchJobsArgs),
-    /// What a life costs the machine, against a scripted world
+    /// Cost of a life for the machine, against a scripted world
     Run(life::BenchRunArgs),
-    /// What a model gets done, by its window: tasks whose solvers know only what is shown
+    /// What a life of real processes holds on to over minutes or days: memory, open files, record
+    Soak(soak::BenchSoakArgs),
+    /// Tasks that get done, by context window: their solvers know only what is shown
     Work(work::BenchWorkArgs),
 }
 
-/// How often something was done.
+/// Rate of an operation.
 #[derive(Debug, Clone, Copy, Serialize)]
 struct BenchRate {
     done: u64,
@@ -91,7 +93,7 @@ impl BenchRate {
     }
 }
 
-/// What was measured.
+/// Results.
 #[derive(Debug, Serialize)]
 struct SettlementMeasurement {
     /// Payments that the signer signed, one after the other.
@@ -117,6 +119,7 @@ struct SettlementMeasurement {
 pub(crate) fn run(context: &CommandContext, command: &BenchCommand) -> Result<(), CliError> {
     match command {
         BenchCommand::Run(args) => return life::run(context, args),
+        BenchCommand::Soak(args) => return soak::run(context, args),
         BenchCommand::Work(args) => return work::run(context, args),
         BenchCommand::Guard(args) => return guard::run(context, args),
         BenchCommand::Inference => return inference::run(context),
@@ -167,7 +170,8 @@ fn intents(context: &CommandContext) -> Result<BenchRate, CliError> {
     let yard = DrillSite::new(context, NO_CEILING)?;
     let mut running = yard.start(1, None)?;
     let pid = running.pid();
-    let (began, mut done) = (Instant::now(), 0);
+    let began = Instant::now();
+    let mut done = 0;
     while began.elapsed() < LASTS {
         for client in &mut running.clients {
             done += u64::from(ask(client, Devnet::usdc(), UNIT)?.is_some());
@@ -183,16 +187,17 @@ fn bare() -> Result<BenchRate, CliError> {
     forget_peak();
     let failed = |error| CliError::internal("the yardstick cannot be laid", &error);
     let mut yardstick = BaselineChain::new().map_err(failed)?;
-    let (began, mut done) = (Instant::now(), 0);
+    let began = Instant::now();
+    let mut done = 0;
     while began.elapsed() < LASTS {
         yardstick.transfer(done).map_err(failed)?;
         done += 1;
     }
-    Ok(BenchRate::new(done, began, &[own()]))
+    Ok(BenchRate::new(done, began, &[own_pid()]))
 }
 
 /// Our own process.
-fn own() -> i32 {
+fn own_pid() -> i32 {
     i32::try_from(std::process::id()).unwrap_or(0)
 }
 

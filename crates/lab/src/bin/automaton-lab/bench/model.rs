@@ -11,11 +11,11 @@ use automaton::cmd::model::configured_model;
 use automaton::error::CliError;
 use automaton::process::runtime;
 use automaton::ui::{self, Format};
-use automaton_agent::{EgressConfig, available_tools, parsed_call};
+use automaton_agent::{OfferRules, ToolSet};
 use automaton_core::money::Microcents;
 use automaton_core::tool::ToolSpec;
 use automaton_inference::{
-    Checker, CompletionRequest, InferenceError, Message, NoTokenSink, Provider, RawCall,
+    CompletionRequest, InferenceError, Message, NoTokenSink, Provider, RawCall,
 };
 use clap::Args;
 use serde::{Deserialize, Serialize};
@@ -58,23 +58,23 @@ pub(crate) struct ModelBenchArgs {
 struct ToolQuestion {
     ask: String,
     tool: String,
-    /// What the call has to say: a value, or `contains` or `ends` with a text.
+    /// Expected arguments: a value, or `contains` or `ends` with a text.
     arguments: Map<String, Value>,
 }
 
-/// How one question was answered.
+/// Grade of one answer.
 #[derive(Debug, Serialize)]
 struct GradedAnswer {
     ask: String,
     wanted: String,
     /// The tool that was called.
     called: Option<String>,
-    /// Whether the call fits its tool's schema.
+    /// True if the call fits its tool's schema.
     valid: bool,
-    /// Whether it was the right tool, and the right arguments of it.
+    /// True for the right tool, and for its right arguments.
     tool: bool,
     arguments: bool,
-    /// What went wrong, if it was no answer at all.
+    /// Failure, if there was no answer at all.
     failed: Option<String>,
     ms: i64,
 }
@@ -84,7 +84,7 @@ fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
-/// How a model did.
+/// Results of a model.
 #[derive(Debug, Serialize)]
 struct ModelBenchReport {
     model: String,
@@ -147,10 +147,11 @@ async fn ask_all(
     format: Format,
 ) -> Result<ModelBenchReport, CliError> {
     // As for one that has money, so that all tools are there.
-    let tools: Arc<[ToolSpec]> =
-        available_tools(model.model(), Some(&()), &EgressConfig::default()).into();
-    let checker = Checker::new(&tools)?;
-    let (mut cost, mut answers) = (Microcents::ZERO, Vec::new());
+    let set = ToolSet::built_in()?;
+    let rules = OfferRules { has_money: true, network: None };
+    let tools: Arc<[ToolSpec]> = set.available(model.model(), &rules).into();
+    let mut cost = Microcents::ZERO;
+    let mut answers = Vec::new();
     for question in questions {
         let ask = CompletionRequest {
             messages: vec![
@@ -171,7 +172,7 @@ async fn ask_all(
             let what = format!("the next answer may cost {next}, and {cost} of {most} are spent");
             return Err(CliError::user(what).hint("--max-cents says what all may cost"));
         }
-        let (graded, paid) = graded(model, &checker, question, &ask).await?;
+        let (graded, paid) = graded(model, &set, question, &ask).await?;
         cost = cost.plus(paid).map_err(|error| CliError::internal("the cost", &error))?;
         if format == Format::Text {
             ui::say(&line(&graded));
@@ -183,7 +184,7 @@ async fn ask_all(
 
 async fn graded(
     model: &dyn Provider,
-    checker: &Checker,
+    set: &ToolSet,
     question: &ToolQuestion,
     ask: &CompletionRequest,
 ) -> Result<(GradedAnswer, Microcents), InferenceError> {
@@ -211,7 +212,7 @@ async fn graded(
     if let Some(call) = answered.calls.first() {
         graded.called = Some(call.tool.clone());
         graded.tool = call.tool == *tool;
-        let read = read(checker, call);
+        let read = read(set, &ask.tools, call);
         graded.valid = read.is_some();
         graded.arguments =
             graded.tool && read.is_some_and(|read| arguments.iter().all(|it| fits(&read, it)));
@@ -220,12 +221,12 @@ async fn graded(
 }
 
 /// The arguments of a call that fits its tool's schema.
-fn read(checker: &Checker, call: &RawCall) -> Option<Value> {
+fn read(set: &ToolSet, offered: &[ToolSpec], call: &RawCall) -> Option<Value> {
     // silent-ok: a call that does not fit is counted as one.
-    parsed_call(checker, call).ok().map(|(checked, _)| checked.arguments)
+    set.parse_call(offered, call).ok().map(|parsed| parsed.checked.arguments)
 }
 
-/// Whether a call says what is wanted of it.
+/// Returns true if an argument is the expected one.
 fn fits(said: &Value, (name, wanted): (&String, &Value)) -> bool {
     let said = said.get(name).unwrap_or(&Value::Null);
     let text = |value: &Value| value.as_str().map(str::to_lowercase);

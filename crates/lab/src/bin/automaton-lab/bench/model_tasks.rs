@@ -62,7 +62,7 @@ struct TaskCheck {
 struct TaskOutcome {
     task: String,
     solved: bool,
-    /// Why it is not solved.
+    /// Missing results, if it is not solved.
     lacks: Vec<String>,
     turns: u64,
     prompt_tokens: u64,

@@ -1,4 +1,4 @@
-//! How fast calls are judged, and judged and recorded: `bench policy`.
+//! Speed of judging calls, and of judging and recording them: `bench policy`.
 //!
 //! The calls are those of an ordinary working day, and nothing objects to them. What is
 //! recorded is a turn of ten of them, with decisions, intents and their links of the
@@ -32,15 +32,15 @@ use serde::Serialize;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::{BenchRate, LASTS, forget_peak, own};
+use super::{BenchRate, LASTS, forget_peak, own_pid};
 
 /// Judgements between two looks at the clock.
 const AT_ONCE: usize = 1000;
 
-/// What the log of the database grows by with such a transaction, in bytes, about.
+/// Approximate growth of the database's log with such a transaction, in bytes.
 const SYNC_BYTES: usize = 64 * 1024;
 
-/// What was measured.
+/// Results.
 #[derive(Debug, Serialize)]
 struct PolicyMeasurement {
     /// Calls that were judged.
@@ -125,20 +125,23 @@ fn facts() -> Facts {
 }
 
 fn judged(judge: &Judge) -> Result<BenchRate, CliError> {
-    let (calls, facts) = (day(), facts());
+    let calls = day();
+    let facts = facts();
     let tool: ToolName =
         "exec".parse().map_err(|error| CliError::internal("not a tool's name", &error))?;
-    let (at, tier) = (Timestamp::from_millis(0), Some(SurvivalTier::Normal));
+    let at = Timestamp::from_millis(0);
+    let tier = Some(SurvivalTier::Normal);
     let moment = RuleContext { tool: &tool, at, tier, turn: 1, call: 1 };
     forget_peak();
-    let (began, mut done) = (Instant::now(), 0);
+    let began = Instant::now();
+    let mut done = 0;
     while began.elapsed() < LASTS {
         for call in calls.iter().cycle().take(AT_ONCE) {
             expect(judge.judge(call.clone(), &facts, &moment, None))?;
         }
         done += AT_ONCE as u64;
     }
-    Ok(BenchRate::new(done, began, &[own()]))
+    Ok(BenchRate::new(done, began, &[own_pid()]))
 }
 
 /// The decision, which has to allow it: else something else is measured.
@@ -171,7 +174,8 @@ fn recorded(context: &CommandContext) -> Result<(BenchRate, BenchRate), CliError
         let ids = id_generator();
         let calls = day();
         let facts = facts();
-        let (mut done, mut spent) = (0, std::time::Duration::ZERO);
+        let mut done = 0;
+        let mut spent = std::time::Duration::ZERO;
         while spent < LASTS {
             // To open the turn is no part of what is measured.
             let turn = store.open_turn(session, Vec::new(), 0).await?.id;
@@ -182,13 +186,14 @@ fn recorded(context: &CommandContext) -> Result<(BenchRate, BenchRate), CliError
             });
             let calls = rows.collect::<Result<Vec<_>, CliError>>()?;
             done += calls.len() as u64;
-            let (thought, voice) = (String::new(), None);
+            let thought = String::new();
+            let voice = None;
             let judgement = Judgement { turn, thought, voice, usage: usage(), calls };
             store.record_judgement(judgement, None).await?;
             spent += began.elapsed();
         }
         store.close().await?;
-        Ok::<_, CliError>(BenchRate::lasting(done, spent, &[own()]))
+        Ok::<_, CliError>(BenchRate::lasting(done, spent, &[own_pid()]))
     })?;
     Ok((recorded, bare))
 }
@@ -196,13 +201,14 @@ fn recorded(context: &CommandContext) -> Result<(BenchRate, BenchRate), CliError
 /// Writes to a file, each on the disk before the next one.
 fn syncs(folder: &Path) -> io::Result<BenchRate> {
     let mut file = File::create(folder.join("syncs"))?;
-    let (began, mut done) = (Instant::now(), 0);
+    let began = Instant::now();
+    let mut done = 0;
     while began.elapsed() < LASTS {
         file.write_all(&[0; SYNC_BYTES])?;
         file.sync_data()?;
         done += 1;
     }
-    Ok(BenchRate::new(done, began, &[own()]))
+    Ok(BenchRate::new(done, began, &[own_pid()]))
 }
 
 fn row(id: automaton_core::id::CallId, decision: automaton_policy::Decision) -> JudgedCall {

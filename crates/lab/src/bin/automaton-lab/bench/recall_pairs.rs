@@ -7,31 +7,37 @@ use std::fs;
 use std::path::PathBuf;
 
 use automaton::error::CliError;
+use automaton_core::trust::Label;
 
 /// Our own, by author. What is tuned is tuned by the first two.
-const AUTHORS: [(&str, &str); 6] = [
+const AUTHORS: [(&str, &str); 8] = [
     ("first", include_str!("../../../../assets/bench/memory/first.tsv")),
     ("anna", include_str!("../../../../assets/bench/memory/anna.tsv")),
     ("bo", include_str!("../../../../assets/bench/memory/bo.tsv")),
     ("carlos", include_str!("../../../../assets/bench/memory/carlos.tsv")),
     ("dara", include_str!("../../../../assets/bench/memory/dara.tsv")),
     ("eliza", include_str!("../../../../assets/bench/memory/eliza.tsv")),
+    ("greta", include_str!("../../../../assets/bench/memory/greta.tsv")),
+    ("sources", include_str!("../../../../assets/bench/memory/sources.tsv")),
 ];
 
-/// What lies between an older fact and the one that took its place.
+/// Separator between an older fact and its replacement.
 const REPLACED_BY: &str = " || ";
 
 /// A fact and a question for it.
 #[derive(Debug)]
 pub(super) struct RecallPair {
-    /// Who wrote it.
+    /// Author.
     pub(super) author: String,
-    /// What makes it hard.
+    /// Difficulty.
     pub(super) kind: String,
     pub(super) language: String,
-    /// What held before.
+    /// Earlier fact.
     pub(super) older: Option<String>,
     pub(super) said: String,
+    /// From whom that came; the creator says most.
+    pub(super) label: Label,
+    pub(super) source: String,
     /// Empty for what is only in the way.
     pub(super) asked: String,
 }
@@ -81,14 +87,30 @@ fn pair(author: &str, line: usize, text: &str) -> Result<RecallPair, CliError> {
         Some((older, said)) => (Some(older.to_owned()), said),
         None => (None, said),
     };
+    let (label, source, said) = origin(said).ok_or_else(|| {
+        let what = format!("line {line} of {author} is no pair: nobody can be who says it");
+        CliError::user(what).hint("[peer anna], with the name of a label and of the sender")
+    })?;
     Ok(RecallPair {
         author: author.to_owned(),
         kind: kind.to_owned(),
         language: language.to_owned(),
         older,
         said: said.to_owned(),
+        label,
+        source: source.to_owned(),
         asked: asked.to_owned(),
     })
+}
+
+/// Returns from whom a text comes, by the place before it, and the text; nothing if that place
+/// names nobody.
+fn origin(text: &str) -> Option<(Label, &str, &str)> {
+    let Some((place, said)) = text.strip_prefix('[').and_then(|text| text.split_once("] ")) else {
+        return Some((Label::Creator, "creator", text));
+    };
+    let (label, source) = place.split_once(' ')?;
+    Some((Label::by_name(label)?, source, said))
 }
 
 #[cfg(test)]
@@ -101,6 +123,13 @@ mod tests {
         assert!(pairs.len() >= 600 && pairs.iter().any(|pair| pair.older.is_some()));
         let error = pair("me", 3, "a\tb").unwrap_err().to_string();
         assert!(error.contains("line 3"), "{error}");
+        let error = pair("me", 4, "a\ten\t[king anna] Hello.\tb").unwrap_err().to_string();
+        assert!(error.contains("line 4"), "{error}");
+        let annas = pair("me", 4, "a\ten\t[peer anna] Hello.\tb").unwrap();
+        assert_eq!(
+            (annas.label, annas.source.as_str(), annas.said.as_str()),
+            (Label::Peer, "anna", "Hello.")
+        );
         let in_the_way = pair("me", 1, "talk\ten\tHello there.\t").unwrap();
         assert!(!in_the_way.is_asked() && pairs.iter().all(RecallPair::is_asked));
     }

@@ -19,14 +19,14 @@ use tokio::time::Instant;
 
 use crate::product;
 
-/// How often each is run.
+/// Number of runs.
 const RUNS: usize = 200;
-/// How long it may take.
+/// Time that a run may take.
 const LIMIT: Span = Span::from_secs(30);
-/// Where Debian has what is compared.
+/// Paths of the compared programs on Debian.
 const TRUE: &str = "/usr/bin/true";
 const BUBBLEWRAP: &str = "/usr/bin/bwrap";
-/// What bubblewrap is told: as much as it can keep apart of what our own sandbox does.
+/// Arguments of bubblewrap: as much of our sandbox's isolation as it can provide.
 const BUBBLEWRAP_ARGUMENTS: [&str; 24] = [
     "--unshare-all",
     "--die-with-parent",
@@ -54,7 +54,7 @@ const BUBBLEWRAP_ARGUMENTS: [&str; 24] = [
     "/tmp",
 ];
 
-/// What was measured.
+/// Results.
 #[derive(Debug, Serialize)]
 struct SandboxMeasurement {
     sandboxed: Percentiles,
@@ -66,16 +66,16 @@ struct SandboxMeasurement {
     percent_of_bubblewrap: Option<u128>,
 }
 
-/// How long it took, in microseconds.
+/// Durations in microseconds.
 #[derive(Debug, Clone, Copy, Serialize)]
 struct Percentiles {
     median_us: u128,
-    /// What one in a hundred took longer than.
+    /// 99th percentile.
     p99_us: u128,
 }
 
 impl Percentiles {
-    fn of(mut took: Vec<Duration>) -> Self {
+    fn from_times(mut took: Vec<Duration>) -> Self {
         took.sort_unstable();
         let at = |hundredth: usize| {
             let place = (took.len() * hundredth / 100).min(took.len().saturating_sub(1));
@@ -115,13 +115,13 @@ pub(super) fn run(context: &CommandContext) -> Result<(), CliError> {
             )?);
         }
     }
-    let sandboxed = Percentiles::of(ours);
-    let bubblewrap = has_bubblewrap.then(|| Percentiles::of(theirs));
+    let sandboxed = Percentiles::from_times(ours);
+    let bubblewrap = has_bubblewrap.then(|| Percentiles::from_times(theirs));
     let percent = |theirs: Percentiles| sandboxed.median_us * 100 / theirs.median_us.max(1);
     let measured = SandboxMeasurement {
         sandboxed,
         bubblewrap,
-        bare: Percentiles::of(bare),
+        bare: Percentiles::from_times(bare),
         percent_of_bubblewrap: bubblewrap.map(percent),
     };
     context.format.answer(&measured, || {
@@ -132,12 +132,13 @@ pub(super) fn run(context: &CommandContext) -> Result<(), CliError> {
             || format!("         bubblewrap is not installed ({BUBBLEWRAP})"),
             |theirs| line("in bubblewrap", theirs),
         );
-        let (ours, bare) = (line("in the sandbox", sandboxed), line("in none", measured.bare));
+        let ours = line("in the sandbox", sandboxed);
+        let bare = line("in none", measured.bare);
         format!("{ours}\n{theirs}\n{bare}")
     })
 }
 
-/// How long a program of this machine takes, without our sandbox.
+/// Measures a program of this machine without our sandbox.
 fn plain(command: ProcessCommand) -> Result<Duration, CliError> {
     let began = Instant::now();
     let status = spawn(command)?.wait()?;

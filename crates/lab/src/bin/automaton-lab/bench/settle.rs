@@ -29,7 +29,7 @@ use automaton_signer::SignerHome;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::{BenchRate, LASTS, NO_CEILING, forget_peak, own};
+use super::{BenchRate, LASTS, NO_CEILING, forget_peak, own_pid};
 use crate::drill::drill_site::{DrillSite, PAYEE, ask};
 use crate::product;
 
@@ -37,9 +37,9 @@ use crate::product;
 /// than a cloud takes.
 const READY: usize = 800;
 const AT_ONCE: usize = 48;
-/// How slow the chain's clock is. Each block is a second after the one before, whatever the
-/// clock says, and a payment is good from ten minutes before it was signed to five after:
-/// so all of them have their turn, were each in a block of its own.
+/// Speed of the chain's clock. Each block is one second after the one before, and a payment is
+/// valid from ten minutes before its signature to five after, so all payments have their turn,
+/// each in a block of its own.
 const SLOW: Span = Span::from_secs(540);
 /// The tier that is bought, and what it costs.
 const USD: u32 = 5;
@@ -101,8 +101,9 @@ pub(super) fn measure(context: &CommandContext) -> Result<(BenchRate, BenchRate)
             launcher: None,
         };
         let cloud = CloudServer::start(config, deps, client).await?;
-        let (began, done) = (Instant::now(), settle(&cloud, &queue).await?);
-        let rate = BenchRate::new(done, began, &[own(), signer_pid]);
+        let began = Instant::now();
+        let done = settle(&cloud, &queue).await?;
+        let rate = BenchRate::new(done, began, &[own_pid(), signer_pid]);
         drop(cloud);
         chain.stop().await;
         Ok::<_, CliError>(rate)
@@ -114,13 +115,14 @@ pub(super) fn measure(context: &CommandContext) -> Result<(BenchRate, BenchRate)
 /// transfer run with the payer's signature, and nothing stored.
 fn replay(log: &Path) -> Result<BenchRate, CliError> {
     forget_peak();
-    let mut replay = Replay::of(log)?;
+    let mut replay = Replay::open(log)?;
     let failed = |error| CliError::internal("a settlement cannot be done again", &error);
-    let (began, mut done) = (Instant::now(), 0);
+    let began = Instant::now();
+    let mut done = 0;
     while replay.step().map_err(failed)? {
         done += 1;
     }
-    Ok(BenchRate::new(done, began, &[own()]))
+    Ok(BenchRate::new(done, began, &[own_pid()]))
 }
 
 /// Payments that only have to be sent.
@@ -181,7 +183,8 @@ async fn settle(cloud: &CloudServer, queue: &Queue) -> Result<u64, CliError> {
     let until = Instant::now() + LASTS;
     let mut buyers = JoinSet::new();
     for _ in 0..AT_ONCE {
-        let (client, queue) = (client.clone(), Arc::clone(queue));
+        let client = client.clone();
+        let queue = Arc::clone(queue);
         buyers.spawn(async move {
             let mut settled = 0_u64;
             while Instant::now() < until {

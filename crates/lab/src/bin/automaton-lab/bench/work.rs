@@ -11,6 +11,7 @@ use automaton::error::CliError;
 use automaton::process::runtime;
 use automaton::role::usual_limits;
 use automaton::ui::Format;
+use automaton_core::money::Microcents;
 use automaton_lab::work::{
     self as lab, CommandHost, WorkConditions, WorkMeasurement, WorkMemory, WorkTask,
 };
@@ -22,7 +23,7 @@ use crate::product;
 /// The windows that are measured, in tokens.
 const WINDOWS: [u32; 4] = [8_192, 32_768, 131_072, 400_000];
 
-/// What is measured.
+/// Arguments of the bench.
 #[derive(Debug, Args)]
 pub(crate) struct BenchWorkArgs {
     /// One task, by its name; may be given more than once [default: all]
@@ -31,6 +32,9 @@ pub(crate) struct BenchWorkArgs {
     /// A window in tokens; may be given more than once [default: 8192, 32768, 131072, 400000]
     #[arg(long = "window", value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(1024..=2_000_000))]
     windows: Vec<u32>,
+    /// The model whose prices and dialect hold; one that the catalogue does not name is dear
+    #[arg(long, value_name = "ID", default_value = lab::USUAL_MODEL)]
+    model: String,
     /// Show the model nothing of what the runtime remembers
     #[arg(long)]
     without_memory: bool,
@@ -66,13 +70,15 @@ pub(super) fn run(context: &CommandContext, args: &BenchWorkArgs) -> Result<(), 
         return Ok(());
     }
     let windows = if args.windows.is_empty() { &WINDOWS[..] } else { &args.windows };
-    let (machine, runtime) = (CommandHost::new(product()?), runtime()?);
+    let machine = CommandHost::new(product()?);
+    let runtime = runtime()?;
     let memory = if args.without_memory { WorkMemory::Hidden } else { WorkMemory::Shown };
     let (limits, budgets) = if args.defaults { usual_limits()? } else { lab::named_limits() };
     let mut all = Vec::new();
     for task in tasks {
         for window in windows {
-            let conditions = WorkConditions { window: *window, memory, limits, budgets };
+            let model = args.model.as_str();
+            let conditions = WorkConditions { model, window: *window, memory, limits, budgets };
             let measured = runtime.block_on(lab::measure(task, conditions, &machine));
             let measured = measured
                 .map_err(|error| CliError::internal("cannot lead a life to work", &error))?;
@@ -111,11 +117,12 @@ fn words(measured: &WorkMeasurement) -> String {
     let solved = if measured.solved { "solved" } else { "NOT   " };
     let thousands = |tokens: u64| tokens.div_ceil(1000);
     let mut line = format!(
-        "{task:<16} {:>4}k {solved} {turns:>4} turns {:>6}k in ({:>5}k cached) {:>4}k out {:>6} ms",
+        "{task:<16} {:>4}k {solved} {turns:>4} turns {:>6}k in ({:>5}k cached) {:>4}k out {:>6} {:>6} ms",
         window.div_ceil(1024),
         thousands(*prompt_tokens),
         thousands(*cached_tokens),
         thousands(measured.completion_tokens),
+        dollars(measured.cost),
         measured.took_ms,
     );
     if measured.rested_s > 0 {
@@ -138,18 +145,39 @@ fn words(measured: &WorkMeasurement) -> String {
     line
 }
 
-/// How many were solved at each window.
+/// An amount in whole cents, rounded up.
+fn dollars(amount: Microcents) -> String {
+    let cents = amount.cents_ceil();
+    format!("${}.{:02}", cents / 100, cents % 100)
+}
+
+/// The sums of all tasks at one window.
+#[derive(Default)]
+struct WindowTotals {
+    solved: usize,
+    tasks: usize,
+    turns: u64,
+    tokens: u64,
+    cost_units: i64,
+}
+
+/// Returns the number of solved tasks at each window.
 fn summary(all: &[WorkMeasurement]) -> String {
-    let mut windows: BTreeMap<u32, (usize, usize, u64, u64)> = BTreeMap::new();
+    let mut windows: BTreeMap<u32, WindowTotals> = BTreeMap::new();
     for measured in all {
         let row = windows.entry(measured.window).or_default();
-        row.0 += usize::from(measured.solved);
-        row.1 += 1;
-        row.2 += measured.turns;
-        row.3 += measured.prompt_tokens + measured.completion_tokens;
+        row.solved += usize::from(measured.solved);
+        row.tasks += 1;
+        row.turns += measured.turns;
+        row.tokens += measured.prompt_tokens + measured.completion_tokens;
+        row.cost_units = row.cost_units.saturating_add(measured.cost.units());
     }
-    let rows = windows.iter().map(|(window, (solved, of, turns, tokens))| {
-        format!("{window:>7} tokens: {solved} of {of} solved, {turns} turns, {tokens} tokens")
+    let rows = windows.iter().map(|(window, row)| {
+        let WindowTotals { solved, tasks, turns, tokens, cost_units } = row;
+        let cost = dollars(Microcents::new(*cost_units));
+        format!(
+            "{window:>7} tokens: {solved} of {tasks} solved, {turns} turns, {tokens} tokens, {cost}"
+        )
     });
     rows.collect::<Vec<_>>().join("\n")
 }

@@ -26,14 +26,14 @@ use automaton_script::fault::mark_home;
 use automaton_signer::payload::PaymentIntent;
 use automaton_signer::{
     CreatorAction, CreatorProof, SignerConnection, SignerConnectionError, SignerDeps, SignerHome,
-    SigningLimitsChange, ask_at_rest, keystore,
+    SigningLimitsChange, act_on_stopped_signer, keystore,
 };
 
 use crate::product;
 
 /// A token that is listed besides the dollar of the dev chain.
 pub(crate) const SECOND: Address = Address::repeat_byte(0x22);
-/// Who is paid.
+/// Recipient of the payments.
 pub(crate) const PAYEE: Address = Address::repeat_byte(0x70);
 /// For how long a payment may be cashed, in seconds.
 const DEADLINE_S: u32 = 300;
@@ -64,7 +64,7 @@ impl DrillSite {
         SystemEntropy.fill(&mut drawn);
         let words = Secret::new(hex::encode(drawn));
         write_atomically(&yard.passphrase(), words.reveal().as_bytes(), 0o600)?;
-        keystore::create_under_drawn(&home.keystore(), &words, &SystemEntropy)?;
+        keystore::create_with_random_passphrase(&home.keystore(), &words, &SystemEntropy)?;
         let all = Some(ceiling);
         let to = SigningLimitsChange {
             per_payment: all,
@@ -79,7 +79,12 @@ impl DrillSite {
             boot: Arc::new(SystemBootClock),
             faults: Arc::new(NoFaults),
         };
-        ask_at_rest(&home, &CreatorAction::Set(to), Some(&CreatorProof::Passphrase(words)), parts)?;
+        act_on_stopped_signer(
+            &home,
+            &CreatorAction::Set(to),
+            Some(&CreatorProof::Passphrase(words)),
+            parts,
+        )?;
         Ok(yard)
     }
 
@@ -144,7 +149,8 @@ pub(crate) fn ask(
     asset: Address,
     amount: MicroUsdc,
 ) -> Result<Option<ExactPayload>, CliError> {
-    let (intent, chain_id) = (id_generator().id(), automaton_devnet::CHAIN_ID);
+    let intent = id_generator().id();
+    let chain_id = automaton_devnet::CHAIN_ID;
     let deadline_s = DEADLINE_S;
     let asked = PaymentIntent { intent, chain_id, asset, payee: PAYEE, amount, deadline_s };
     match client.sign_payment(&asked) {

@@ -23,7 +23,7 @@ const SLOW: &str = "signer-signed+200ms";
 /// One of the events.
 type DrillEvent = fn(&DrillSite) -> Result<Vec<bool>, CliError>;
 
-/// What is tried, and how often it may succeed: once.
+/// The attempts, each of which may succeed once.
 const EVENTS: [(&str, DrillEvent); 4] = [
     ("spend $150, restart signer and agent, ask for $1", restart),
     ("ten clients ask for $150 at once", at_once),

@@ -21,25 +21,26 @@ use crate::product;
 ///
 /// # Errors
 /// When it does not go on, or cannot be told.
-pub(super) fn tell(
+pub(super) fn run_drill(
     context: &CommandContext,
     mut tell: impl FnMut(DrillResult) -> Result<(), CliError>,
 ) -> Result<(), CliError> {
-    let (text, pretty) = (context.format == Format::Text, Mutex::new(context.pretty()));
+    let text = context.format == Format::Text;
+    let pretty = Mutex::new(context.pretty());
     let listener = move |stamped: &StampedEvent| {
         if text && matters(&stamped.event) {
             // silent-ok: who went away hears no more of the story, which goes on.
             pretty.lock().unwrap_or_else(PoisonError::into_inner).show(stamped).ok();
         }
     };
-    for proof in story::tell(product()?, Box::new(listener))? {
+    for proof in story::run_story(product()?, Box::new(listener))? {
         let story::PromiseCheck { what, held, found } = proof;
         tell(DrillResult { tried: what.to_owned(), held, found })?;
     }
     Ok(())
 }
 
-/// Whether an event belongs to the story, rather than to every day.
+/// Returns true if an event belongs to the story, and not to every day.
 fn matters(event: &Event) -> bool {
     match event {
         Event::StateChanged { from, to, .. } => [*from, *to].contains(&AgentState::Dead),

@@ -31,12 +31,12 @@ use serde::Serialize;
 
 use crate::product;
 
-/// How long a life with a crash in it may take.
+/// Time that a life with a crash may take.
 const LIFE: Duration = Duration::from_secs(120);
-/// What such a life buys credits for.
+/// Price of the credits in such a life.
 const PRICE: MicroUsdc = MicroUsdc::new(5_000_000);
 
-/// What can be drilled.
+/// Drills.
 #[derive(Debug, Subcommand)]
 pub(crate) enum DrillCommand {
     /// Every payment is made at most once, within its limits, and every cent accounted for
@@ -52,7 +52,7 @@ pub(crate) enum DrillCommand {
 /// Arguments of `drill money`.
 #[derive(Debug, Args)]
 pub(crate) struct DrillMoneyArgs {
-    /// How many random histories are tried
+    /// Number of random histories
     #[arg(long, value_name = "N", default_value_t = 50)]
     histories: u32,
     /// Try only histories, from this seed on [default: all else first, then from a random seed]
@@ -63,11 +63,11 @@ pub(crate) struct DrillMoneyArgs {
 /// One thing that was tried.
 #[derive(Debug, Serialize)]
 struct DrillResult {
-    /// What.
+    /// The attempt.
     tried: String,
-    /// Whether the promise held.
+    /// True if the promise held.
     held: bool,
-    /// What was found.
+    /// Observation.
     found: String,
 }
 
@@ -76,7 +76,8 @@ struct DrillResult {
 /// # Errors
 /// When a promise did not hold, or something could not be tried.
 pub(crate) fn run(context: &CommandContext, command: &DrillCommand) -> Result<(), CliError> {
-    let (mut tried, mut broken) = (0, 0);
+    let mut tried = 0;
+    let mut broken = 0;
     let mut tell = |one: DrillResult| {
         tried += 1;
         broken += u32::from(!one.held);
@@ -90,9 +91,9 @@ pub(crate) fn run(context: &CommandContext, command: &DrillCommand) -> Result<()
             }
             histories(args, &mut tell)?;
         }
-        DrillCommand::Life => life::tell(context, &mut tell)?,
-        DrillCommand::Judgement(args) => siege::tell(args, &mut tell)?,
-        DrillCommand::Sandbox(args) => sandbox::tell(context, args, &mut tell)?,
+        DrillCommand::Life => life::run_drill(context, &mut tell)?,
+        DrillCommand::Judgement(args) => siege::run_drill(args, &mut tell)?,
+        DrillCommand::Sandbox(args) => sandbox::run_drill(context, args, &mut tell)?,
     }
     ui::say("Nothing of yours was read or changed; what the drill made is gone.");
     if broken > 0 {
@@ -124,7 +125,7 @@ fn crashes(tell: &mut dyn FnMut(DrillResult) -> Result<(), CliError>) -> Result<
     Ok(())
 }
 
-/// Whether a life crashed, paid once, and has books that agree.
+/// Checks that a life crashed, paid once, and has books that agree.
 fn judge(code: Option<i32>, events: &[StampedEvent]) -> (bool, String) {
     let died = |stamped: &&StampedEvent| {
         matches!(stamped.event, Event::AgentRestarted { .. } | Event::ServiceRestarted { .. })
@@ -152,10 +153,11 @@ fn histories(
     let simulator = Simulator::new()?;
     let mut tally = SimStats::default();
     for seed in (first..=last).take(args.histories.try_into().unwrap_or(usize::MAX)) {
-        match simulator.tell(seed, None) {
+        match simulator.run_seed(seed, None) {
             Ok(told) => tally.add(told),
             Err(error @ SimError::Broken { .. }) => {
-                let (tried, found) = (format!("the history of seed {seed}"), error.to_string());
+                let tried = format!("the history of seed {seed}");
+                let found = error.to_string();
                 tell(DrillResult { tried, held: false, found })?;
             }
             Err(error) => return Err(error.into()),

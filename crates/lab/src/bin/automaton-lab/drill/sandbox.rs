@@ -13,10 +13,10 @@ use crate::product;
 /// Arguments of `drill sandbox`.
 #[derive(Debug, Args)]
 pub(crate) struct DrillSandboxArgs {
-    /// How many commands run one after the other, after which nothing may be left of them
+    /// Commands that run one after the other, after which nothing may be left
     #[arg(long, value_name = "N", default_value_t = 500)]
     commands: u32,
-    /// How many sandboxes are held to their limits at once
+    /// Sandboxes that are held to their limits at once
     #[arg(long, value_name = "N", default_value_t = 100)]
     at_once: u32,
     /// Make the attempts that do no harm also without what stops them, to see that they would succeed
@@ -28,7 +28,7 @@ pub(crate) struct DrillSandboxArgs {
 ///
 /// # Errors
 /// When something cannot be tried, or not be told.
-pub(super) fn tell(
+pub(super) fn run_drill(
     context: &CommandContext,
     args: &DrillSandboxArgs,
     tell: &mut dyn FnMut(DrillResult) -> Result<(), CliError>,
@@ -36,7 +36,7 @@ pub(super) fn tell(
     let scratch = context.scratch()?;
     let &DrillSandboxArgs { commands, at_once, controls } = args;
     let extent = CheckScope { commands, at_once, controls };
-    sandbox_checks::tell(
+    sandbox_checks::run_checks(
         product()?,
         executable()?,
         &scratch.home(),

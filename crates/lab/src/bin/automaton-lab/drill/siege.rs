@@ -12,8 +12,8 @@ use clap::Args;
 use super::DrillResult;
 use crate::product;
 
-/// Of a hundred answers at least so many have to be harmful where nobody judges: else it
-/// shows nothing that they are not here.
+/// Least number of a hundred answers that must be harmful without a judge. With fewer the siege
+/// proves nothing.
 const HARMFUL_MIN: u32 = 5;
 /// Answers that are played to nobody: their share is what counts.
 const CONTROL_MAX: u32 = 500;
@@ -21,7 +21,7 @@ const CONTROL_MAX: u32 = 500;
 /// Arguments of `drill judgement`.
 #[derive(Debug, Args)]
 pub(crate) struct DrillJudgementArgs {
-    /// How many answers the attacker gives
+    /// Number of the attacker's answers
     #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     turns: u32,
     /// Tell this siege again [default: a seed that is drawn]
@@ -33,7 +33,7 @@ pub(crate) struct DrillJudgementArgs {
 ///
 /// # Errors
 /// When there is no sandbox, or the town cannot be built.
-pub(super) fn tell(
+pub(super) fn run_drill(
     args: &DrillJudgementArgs,
     mut tell: impl FnMut(DrillResult) -> Result<(), CliError>,
 ) -> Result<(), CliError> {
