@@ -314,14 +314,14 @@ impl Gate for EgressGate {
             let ticket = self.decide(&asked).await?;
             let mut pass = AllowedRequest {
                 ticket,
-                spelled: self.egress.reachable.lists_origin(&asked.origin.to_string()),
+                allowlisted: self.egress.reachable.lists_origin(&asked.origin.to_string()),
                 to: asked.origin.clone(),
                 headers: Vec::new(),
             };
             let mut all = self.egress.credentials.iter();
             while let Some(credential) = all.find(|it| it.is_for(&asked.origin, &asked.method)) {
                 let Credential { origin, header, value } = credential;
-                (pass.to, pass.spelled) = (origin.clone(), true);
+                (pass.to, pass.allowlisted) = (origin.clone(), true);
                 pass.headers.push((header.clone(), value.clone()));
             }
             Ok(pass)
