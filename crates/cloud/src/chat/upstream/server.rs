@@ -92,8 +92,9 @@ impl UpstreamServer {
             }
         }
         match self.format {
-            // Some servers just end.
-            ApiFormat::ChatCompletions => Ok(()),
+            // Some servers of chat completions just end, and Gemini's format has no event for the
+            // end. The caller checks that the answer gave a reason for its end.
+            ApiFormat::ChatCompletions | ApiFormat::Gemini => Ok(()),
             _ => Err(unreadable(asked, "the answer ended too early")),
         }
     }
