@@ -44,7 +44,7 @@ pub(super) struct AnswerStream<'a> {
     usage: Option<ChatUsage>,
     /// Bytes of what was generated.
     bytes: usize,
-    /// Which answers of a stream have ended.
+    /// The ends of a stream's answers.
     ends: AnswerEnds,
     /// An answer in one piece.
     document: Option<AnswerDocument>,
