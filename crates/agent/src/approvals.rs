@@ -10,7 +10,7 @@ use automaton_core::wire::control::{ApprovalVerdict, answer_text};
 use automaton_store::{Approval, ApprovalAuthor, Store, StoreError};
 use automaton_wallet::signer_of;
 
-/// Why an answer was not taken.
+/// Reason for which an answer was refused.
 #[derive(Debug, thiserror::Error, Classified)]
 pub enum AnswerError {
     /// The question is not there, was answered, or expired.

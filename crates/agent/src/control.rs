@@ -537,7 +537,7 @@ async fn write_answer(stream: &mut UnixStream, answer: &ControlResponse) -> io::
     stream.write_all(&text).await
 }
 
-/// What an event shows of a message.
+/// Shortens a message for its event.
 fn shown(text: String) -> String {
     match text.char_indices().nth(SHOWN_CHARS_MAX) {
         None => text,

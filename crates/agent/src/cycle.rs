@@ -34,22 +34,22 @@ use crate::wake_limits::{TurnAllowance, WakeLimit, WakeLimits, WakeUsage, Warnin
 /// The rest after a ceiling that no time alone lifts.
 const REST_AFTER_CEILING: Span = Span::from_secs(3600);
 
-/// Why there is no hand-over.
+/// Reason for a missing hand-over.
 const NO_ROOM: &str = "it left no room for a turn to hand over in";
 
-/// What the last of some turns is told for which somebody started it.
+/// Note for the last turn of a run with a number of turns.
 const LAST_STARTED: &str = "This is the last of the {of} turns for which you were started. Its calls \
     run, and you see their results when you are started again. Finish what can be finished, and \
     say what is done and what is next.";
 
-/// How a cycle ended.
+/// End of a cycle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CycleEnd {
     /// Turns that were committed.
     pub(crate) turns: u32,
-    /// How many messages the next turn may claim.
+    /// Messages that the next turn may claim.
     pub(crate) claim: ClaimLimit,
-    /// Whether its creator caused it.
+    /// True if its creator caused it.
     pub(crate) creators: bool,
 }
 
@@ -57,7 +57,7 @@ pub(crate) struct CycleEnd {
 pub(crate) struct Cycle<'a> {
     pub(crate) ctx: &'a AgentContext,
     governor: Governor,
-    /// What the next turn begins with.
+    /// Input of the next turn.
     pub(crate) wake: WakeContext,
     /// Turns that this start may still commit.
     left: Option<u32>,
@@ -65,9 +65,9 @@ pub(crate) struct Cycle<'a> {
     last: Option<(WakeLimit, String)>,
     /// Which bounds the model was told of.
     told: WarningFlags,
-    /// Whether it was told of what is open before it sleeps.
+    /// True if it was told of open messages before it sleeps.
     reminded: bool,
-    /// Where it stands, as read with the end of the last turn.
+    /// State of the wake, as read with the end of the last turn.
     snapshot: Option<WakeSnapshot>,
 }
 
@@ -162,7 +162,8 @@ impl<'a> Cycle<'a> {
         Ok(Self { ctx, governor, wake, left, last, told, reminded, snapshot })
     }
 
-    /// What bounds the wake now: the creator may call in the middle of it.
+    /// Returns the current limits of the wake. A message of the creator in the middle of it
+    /// changes them.
     pub(crate) fn bounds(&self) -> WakeLimits {
         let AgentContext { settings, deps, .. } = self.ctx;
         let model = deps.model(self.wake.model);
@@ -252,8 +253,8 @@ impl<'a> Cycle<'a> {
         self.wake.nudge = Some(said + text);
     }
 
-    /// What the next turn begins with. The last one claims no message, since it could do
-    /// nothing for it.
+    /// Returns the input of the next turn. The last turn claims no message, since it could not
+    /// work on it.
     fn next(&self) -> WakeContext {
         let mut wake = self.wake.clone();
         match &self.last {
@@ -271,10 +272,9 @@ impl<'a> Cycle<'a> {
         }
     }
 
-    /// What it is told of the turns for which it was started, at four fifths of them and at
-    /// the last. That one keeps its tools: they are a person's measure of work, and nothing
-    /// is lost behind it, since the next start goes on from the same history with whatever is
-    /// open. A turn without tools would only take one of five away.
+    /// Returns the note about the number of turns, at four fifths of them and at the last. The
+    /// last turn keeps its tools: the number is a person's measure of work, and the next start
+    /// continues.
     fn turn_limit_notice(&self) -> Option<String> {
         let (of, left) = (self.ctx.settings.pace.turns_max?, self.left?);
         let nearly = |used: u32| budget::is_nearly(used.into(), of.into());
@@ -323,7 +323,7 @@ impl<'a> Cycle<'a> {
         Ok(None)
     }
 
-    /// What the model is told, once, before it sleeps on what its creator waits for.
+    /// Returns the reminder, once a wake, before it sleeps while its creator's message is open.
     async fn unanswered_reminder(
         &mut self,
         reason: StopReason,
@@ -404,7 +404,7 @@ impl<'a> Cycle<'a> {
         })
     }
 
-    /// What becomes of the cycle after a turn that failed.
+    /// Decides how the cycle goes on after a failed turn.
     async fn after_failure(
         &mut self,
         failure: TurnFailure,

@@ -23,17 +23,17 @@ use crate::wake::one_line;
 const SHOWN_CHARS_MAX: usize = 80;
 const ERROR_CHARS_MAX: usize = 400;
 
-/// How a cycle ends. Without a stop the process ends, and nothing sleeps.
+/// Outcome of a cycle. Without a stop the process ends, and nothing sleeps.
 #[derive(Debug, Default)]
 pub(crate) struct CycleOutcome {
     pub(crate) stop: Option<CycleStop>,
-    /// What the next prompt says of it besides.
+    /// Further note for the next prompt.
     pub(crate) note: Option<String>,
     /// The limit that ended it.
     pub(crate) used_up: Option<ExhaustedLimit>,
-    /// What the model handed over.
+    /// Hand-over of the model.
     pub(crate) handed_over: Option<String>,
-    /// What failed, for the creator.
+    /// Failure, for the creator.
     pub(crate) why: Option<String>,
 }
 
@@ -43,7 +43,7 @@ impl CycleOutcome {
     }
 }
 
-/// What the creator said, a turn has read and nobody has answered; oldest first.
+/// Returns the creator's messages that a turn has read and nobody has answered, oldest first.
 pub(crate) async fn open(ctx: &AgentContext) -> Result<Vec<OpenMessage>, AgentError> {
     let open = ctx.deps.store.open_messages().await?;
     Ok(open.into_iter().filter(|message| message.seen).collect())

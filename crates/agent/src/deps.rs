@@ -1,4 +1,4 @@
-//! What one automaton is given to live with.
+//! Dependencies of one automaton.
 //!
 //! Every handle to the outside comes in here, so that a test or a simulator can
 //! give others. Nothing in this crate may open a connection, a clock or a
@@ -34,21 +34,21 @@ pub struct AgentDeps {
     pub store: Store,
     /// The models that it thinks with.
     pub providers: ProviderRegistry,
-    /// What makes vectors of what it remembers, if anything does.
+    /// Source of vectors for memories, if there is one.
     pub embedder: Option<Arc<dyn Embedder>>,
-    /// What starts commands in the sandbox.
+    /// Starter of sandboxed commands.
     pub launcher: Arc<Launcher>,
-    /// What the kernel gives the sandbox.
+    /// Capabilities of the kernel for the sandbox.
     pub probe: Probe,
     /// The clock and the maker of ids.
     pub ids: IdGenerator,
-    /// When its process began.
+    /// Start of the process.
     pub started_at: Timestamp,
     /// Faults, inert outside rehearsals.
     pub faults: Arc<dyn Faults>,
-    /// Where events go.
+    /// Receiver of events.
     pub events: Arc<dyn EventSink>,
-    /// Who judges what it would do.
+    /// Judge of calls.
     pub judge: Judge,
     /// Its money. One without lives from a model that costs it nothing.
     pub treasury: Option<Arc<Treasury>>,
@@ -131,8 +131,8 @@ pub trait EventSink: Send + Sync {
     /// Takes one event.
     fn emit(&self, event: StampedEvent);
 
-    /// What is emitted from now on, for somebody who watches; nothing where that is not
-    /// offered. The queue is bounded: who is too slow for it is told so, and let go.
+    /// Returns a feed of further events; `None` if there is none. The queue is bounded: a slow
+    /// follower is told so, and disconnected.
     fn follow(&self) -> Option<broadcast::Receiver<Arc<StampedEvent>>> {
         None
     }

@@ -38,22 +38,22 @@ const NAMED_MAX: usize = 12;
 /// Refusals of one command that are judged and written down; what it asks then is neither.
 const REFUSALS_MAX: u32 = 100;
 
-/// Where commands may send requests. By default nowhere: they have their own loopback alone.
+/// Destinations of commands' requests. By default none: commands have only their own loopback.
 #[derive(Debug, Clone, Default)]
 pub struct EgressConfig {
     /// The creator's list.
     pub reachable: Arc<Reachable>,
-    /// What is put into requests, by the origin that gets it.
+    /// Credentials for requests, by origin.
     pub credentials: Vec<Credential>,
-    /// How much may be sent and received.
+    /// Limits of requests and bytes.
     pub allowance: Allowance,
 }
 
 /// A header that the proxy puts into requests to one origin.
 #[derive(Debug, Clone)]
 pub struct Credential {
-    /// Who gets it. One behind TLS is asked for inside the sandbox by `http://`, at the same
-    /// port or at 80.
+    /// Destination. Inside the sandbox a destination behind TLS is requested by `http://`, at the
+    /// same port or at 80.
     pub origin: Origin,
     /// The header.
     pub header: String,
@@ -62,7 +62,7 @@ pub struct Credential {
 }
 
 impl Credential {
-    /// Whether a request to this origin, as it is asked for inside, gets it.
+    /// Returns true if a request to this origin, as it is made inside, gets the credential.
     fn is_for(&self, asked: &Origin, method: &str) -> bool {
         method != "CONNECT" && (self.origin == *asked || self.origin == asked.over_tls())
     }
@@ -109,7 +109,7 @@ impl EgressConfig {
         Proxy::new(self.allowance, Arc::new(SystemResolver))
     }
 
-    /// What the policy judges by: the list, with those who get a credential.
+    /// Returns the list for the policy: the creator's, with the origins that get a credential.
     fn listed(&self) -> Arc<Reachable> {
         let mut all = Reachable::clone(&self.reachable);
         all.origins.extend(self.credentials.iter().map(|it| inside(&it.origin)));
@@ -117,7 +117,7 @@ impl EgressConfig {
     }
 }
 
-/// What an origin with a credential is asked for by: in the open, as far as the proxy.
+/// Returns the address inside of an origin with a credential: without TLS, as far as the proxy.
 fn inside(origin: &Origin) -> String {
     let text = origin.to_string();
     text.strip_prefix("https://").map_or(text.clone(), |place| format!("http://{place}"))
@@ -128,17 +128,17 @@ pub struct EgressGate {
     egress: EgressConfig,
     judge: Judge,
     ids: IdGenerator,
-    /// Of the last command that joined, with the least trusted labels of all.
+    /// Provenance of the last command that joined, with the lowest labels of all.
     behalf: Mutex<CallProvenance>,
-    /// Whether anything was let through.
+    /// True if any request was allowed.
     passed: AtomicBool,
-    /// How many requests were not.
+    /// Number of refused requests.
     refused: AtomicU32,
     facts: Facts,
     tool: ToolName,
-    /// What may be in no request.
+    /// Secrets that no request may hold.
     own: Vec<Secret>,
-    /// Where it is written down; nowhere for a command that a person runs.
+    /// Record of requests; `None` for a command that a person runs.
     store: Option<Store>,
 }
 
@@ -200,7 +200,7 @@ impl EgressGate {
         *one = CallProvenance { input, heard, approval: None, ..behalf };
     }
 
-    /// Whose words the commands may have brought in.
+    /// Returns the lowest label of the texts that commands may have received.
     #[must_use]
     pub fn label(&self) -> Label {
         if self.passed.load(Ordering::Acquire) { Label::Web } else { Label::Tool }
@@ -314,14 +314,14 @@ impl Gate for EgressGate {
             let ticket = self.decide(&asked).await?;
             let mut pass = AllowedRequest {
                 ticket,
-                spelled: self.egress.reachable.lists_origin(&asked.origin.to_string()),
+                allowlisted: self.egress.reachable.lists_origin(&asked.origin.to_string()),
                 to: asked.origin.clone(),
                 headers: Vec::new(),
             };
             let mut all = self.egress.credentials.iter();
             while let Some(credential) = all.find(|it| it.is_for(&asked.origin, &asked.method)) {
                 let Credential { origin, header, value } = credential;
-                (pass.to, pass.spelled) = (origin.clone(), true);
+                (pass.to, pass.allowlisted) = (origin.clone(), true);
                 pass.headers.push((header.clone(), value.clone()));
             }
             Ok(pass)

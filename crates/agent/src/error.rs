@@ -1,4 +1,4 @@
-//! What can go wrong in a life, by the operation that failed.
+//! Errors of a life, by the failed operation.
 //!
 //! A failed turn is no error of this kind: the cycle copes with it. These end
 //! the process, because without the store nothing may go on.
@@ -37,18 +37,18 @@ pub enum AgentError {
     #[error("cannot open the control socket {path}")]
     #[class(Internal, hint = "check that the home directory is writable and its path is short")]
     Control {
-        /// Where it should be.
+        /// Path.
         path: PathBuf,
-        /// Why not.
+        /// Cause.
         #[source]
         source: std::io::Error,
     },
     /// The workspace cannot be opened.
     #[error("cannot open the workspace {path}")]
     Workspace {
-        /// Where it should be.
+        /// Path.
         path: PathBuf,
-        /// Why not.
+        /// Cause.
         #[source]
         source: automaton_sandbox::fs::FsError,
     },

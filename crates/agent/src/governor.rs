@@ -31,19 +31,18 @@ pub(crate) type CallFingerprint = [u8; 32];
 pub(crate) struct CallOutcome {
     /// Tool, arguments and result.
     pub(crate) print: CallFingerprint,
-    /// Whether it did not do what it should, and then its result, where that is in the
-    /// runtime's own words.
+    /// Result of a failed call, if it is in the runtime's own words.
     pub(crate) failed: Option<String>,
 }
 
-/// What the governor needs to know of a turn.
+/// Facts about a turn for the governor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TurnSummary {
-    /// Whether the turn answered a message.
+    /// True if the turn answered a message.
     pub(crate) answered: bool,
-    /// Whether the model said anything.
+    /// True if the model wrote text.
     pub(crate) spoke: bool,
-    /// What is wrong with the model's answer, if anything is.
+    /// Fault of the model's answer, if there is one.
     pub(crate) fault: Option<AnswerFault>,
     /// Calls that were made, malformed ones included.
     pub(crate) calls: u32,
@@ -57,7 +56,7 @@ pub(crate) struct TurnSummary {
     pub(crate) made: Vec<CallOutcome>,
 }
 
-/// What happens next.
+/// Next step of a wake.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum NextAction {
     /// Another turn.
@@ -72,9 +71,9 @@ pub(crate) enum NextAction {
 /// The end of a cycle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CycleStop {
-    /// Why.
+    /// Reason.
     pub(crate) reason: StopReason,
-    /// How long the sleep is that follows; nothing, when only a cause to wake ends it.
+    /// Duration of the following sleep; `None` if only an event ends it.
     pub(crate) sleep: Option<Span>,
 }
 
@@ -108,15 +107,15 @@ pub(crate) struct Governor {
     faults: u32,
     prints: VecDeque<Vec<CallFingerprint>>,
     seen: HashSet<CallFingerprint>,
-    /// How often a call failed alike, and in which turn it last did.
+    /// Number of equal failures of a call, and the turn of the last one.
     failures: HashMap<CallFingerprint, (u32, u32)>,
 }
 
-/// What a turn makes of the counters.
+/// Effect of a turn on the counters.
 struct TurnObservation<'a> {
-    /// How often the newest stretch of turns has come in a row.
+    /// Repetitions of the newest stretch of turns in a row.
     repeats: u32,
-    /// Whether a call of it was new and did what it should.
+    /// True if a new call succeeded.
     moved: bool,
     /// The call that failed alike most often, how often, and what it was told.
     failure: Option<(u32, &'a str)>,
@@ -161,8 +160,8 @@ impl Governor {
         NextAction::Continue { nudge: self.nudge_after(turn, &found) }
     }
 
-    /// Whether a call of the turn is new in this wake, and whether one that is did what it
-    /// should.
+    /// Records the calls of a turn, and returns whether one is new in this wake, and whether a
+    /// new one succeeded.
     fn look(&mut self, turn: &TurnSummary) -> (bool, bool) {
         if self.seen.len() >= SEEN_MAX {
             self.seen.clear();
@@ -272,9 +271,9 @@ impl Governor {
         Some(text.to_owned())
     }
 
-    /// How often the newest stretch of turns has come in a row, for the period
-    /// of one to [`PERIOD_MAX`] turns that repeats most. Turns without calls
-    /// break a repetition, since they have a rule of their own.
+    /// Counts the repetitions of the newest stretch of turns, for the period of one to
+    /// [`PERIOD_MAX`] turns that repeats most. Turns without calls interrupt a repetition, since
+    /// they have their own rule.
     fn count_repeats(&mut self, turn: &TurnSummary) -> u32 {
         if turn.calls == 0 {
             self.prints.clear();
@@ -290,7 +289,7 @@ impl Governor {
     }
 }
 
-/// How many whole periods at the front of the slice are equal.
+/// Returns the number of equal whole periods at the front of the slice.
 fn repeats_of(newest_first: &[&Vec<CallFingerprint>], period: usize) -> u32 {
     let mut chunks = newest_first.chunks_exact(period);
     let Some(first) = chunks.next() else { return 0 };

@@ -38,16 +38,16 @@ use crate::treasury::settle_unsettled;
 use crate::turn::{self, AgentContext, ClaimLimit};
 use crate::wake::cause;
 
-/// How a life, or this part of it, ended.
+/// Outcome of a run of the agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AgentRunOutcome {
     /// Turns that were committed since the start.
     pub turns: u32,
-    /// Why it ended.
+    /// Reason for the end.
     pub reason: EndReason,
 }
 
-/// Why the process ends by itself.
+/// Reason for which the process ends by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EndReason {
     /// The wanted number of turns is committed.
@@ -60,7 +60,7 @@ pub enum EndReason {
     Stopped,
 }
 
-/// What background tasks and the outer loop share.
+/// Signals between background tasks and the outer loop.
 #[derive(Clone)]
 pub(crate) struct WakeSignals {
     /// Rings when there may be a reason to wake.
@@ -70,7 +70,7 @@ pub(crate) struct WakeSignals {
     /// Becomes true when what is under way should be given up, since the process or this
     /// wake should end; false again when the next wake begins.
     pub(crate) interrupt: watch::Sender<bool>,
-    /// Whether it was the creator who asked for the end.
+    /// True if the creator asked for the end.
     pub(crate) stopped: Arc<AtomicBool>,
 }
 
@@ -244,14 +244,14 @@ async fn run_cycles(
     }
 }
 
-/// How long a local model stays loaded that nobody asks.
+/// Idle time after which a local model is unloaded.
 const IDLE_MAX: Duration = Duration::from_secs(600);
 
 /// A sleep that waits for nothing near.
 const LONG_SLEEP: Span = Span::from_secs(3600);
 
-/// Whether it rests because it is done, nobody waits for it and it waits for nobody: turns
-/// that are left would be paid for nothing.
+/// Returns true if it rests with nothing open in either direction. Remaining turns would be paid
+/// for nothing.
 async fn answered(ctx: &AgentContext) -> Result<bool, AgentError> {
     let store = &ctx.deps.store;
     let long =
@@ -402,8 +402,8 @@ async fn hibernate(
     }
 }
 
-/// Whether a sleep ends now that its time is over. Who was started for a number of turns
-/// has them.
+/// Returns true if a sleep ends now that its time is over. In a run with a number of turns every
+/// sleep does.
 async fn ends(ctx: &AgentContext, reason: StopReason) -> Result<bool, AgentError> {
     let capped = ctx.settings.pace.sleep_cap.is_some();
     let means = survival::known_tier(&ctx.deps).await?;

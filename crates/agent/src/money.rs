@@ -1,5 +1,5 @@
-//! What money does to a life: it is looked after before each turn, the state follows
-//! it, and who loses too much of it hibernates.
+//! Effects of money on a life: balances are checked before each turn, the state follows them, and
+//! a life with too large losses hibernates.
 //!
 //! What is unknown changes no state, and a failed purchase must never keep the
 //! automaton from thinking.
@@ -127,7 +127,7 @@ pub(crate) fn paid_answer(
     ask.max_tokens.saturating_sub(cut).max(ANSWER_MIN.min(ask.max_tokens))
 }
 
-/// Why it has to hibernate, if it has lost as much as it may.
+/// Returns the reason to hibernate, if the losses reached a limit.
 pub(crate) async fn stop_loss_reached(ctx: &AgentContext) -> Result<Option<String>, AgentError> {
     let stop_loss = ctx.settings.budgets.stop_loss;
     if !stop_loss.is_set() {
@@ -137,13 +137,13 @@ pub(crate) async fn stop_loss_reached(ctx: &AgentContext) -> Result<Option<Strin
     Ok(stop_loss.first_reached(&losses).map(|tripped| tripped.to_string()))
 }
 
-/// What has to be read of the money before each turn.
+/// Returns the sums that must be read before each turn.
 pub(crate) fn wake_query(ctx: &AgentContext) -> WakeQuery {
     let losses = ctx.settings.budgets.stop_loss.is_set();
     WakeQuery { costs: survival::costs_anything(&ctx.deps), losses }
 }
 
-/// What there is, as far as it is known.
+/// Returns the known balances.
 pub(crate) async fn holdings(ctx: &AgentContext) -> Holdings {
     let Some(treasury) = &ctx.deps.treasury else { return Holdings::default() };
     tokio::select! {

@@ -28,7 +28,7 @@ use crate::turn::{RecallMoment, left_out, memory_query, name_files, recalled, to
 use crate::wake::{cause, compose, slept_because};
 use crate::worklog::worklog;
 
-/// What a prompt is made of besides what was said.
+/// Source of a prompt besides messages.
 struct PreviewContext<'a> {
     settings: &'a Settings,
     model: &'a ModelInfo,
@@ -84,7 +84,7 @@ impl PreviewContext<'_> {
     }
 }
 
-/// What the next request holds.
+/// Content of the next request.
 #[derive(Debug, Clone)]
 pub struct Preview {
     /// The prompt.
@@ -170,7 +170,7 @@ pub async fn preview(
     Ok(Preview { prompt, left_out: left_out(model, &history), tools: moment.tools })
 }
 
-/// What a wake at this moment would be told, and the messages it would answer.
+/// Returns the inputs of a wake at this moment, with the messages that it would answer.
 fn inputs_now(reader: &Reader, life: &AutomatonRow) -> Result<Vec<TurnInput>, AgentError> {
     let pending = reader.pending_wakes()?;
     let mut causes: Vec<WakeCause> = pending.into_iter().map(|(_, cause)| cause).collect();

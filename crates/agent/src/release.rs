@@ -1,4 +1,4 @@
-//! What the dead give back: the machines that they rent, which would cost what is left.
+//! Release of rented machines by a dead automaton, which would use up its last credits.
 //!
 //! They are stopped, with their files kept for as long as the cloud keeps them; the one that
 //! commands run on is started by the next command. Must never delete one.
@@ -13,7 +13,7 @@ use crate::survival;
 use crate::treasury::CloudAccount;
 use crate::turn;
 
-/// What a machine is that costs something.
+/// State of a machine that costs something.
 const RUNNING: &str = "running";
 
 /// Has every machine of its account stopped, and tells the creator of each. Whether none is
@@ -81,7 +81,7 @@ async fn tell(deps: &AgentDeps, release: MachineRelease) -> Result<(), AgentErro
     Ok(())
 }
 
-/// Whether a cloud refuses it for good, such as one that stops no machines.
+/// Returns true if a cloud refuses for good, such as one that cannot stop machines.
 const fn is_final(error: &CloudClientError) -> bool {
     matches!(error, CloudClientError::Refused { status: 400..=407 | 410..=424, .. })
 }

@@ -41,38 +41,38 @@ pub struct Settings {
     pub workspace: PathBuf,
     /// The text of its constitution.
     pub constitution: String,
-    /// How what it thinks of itself may change.
+    /// Settings for changes to the soul.
     pub soul: SoulSettings,
-    /// Whether a model sums up the turns that no prompt shows any more.
+    /// True if a model summarizes turns that no prompt shows any more.
     pub summaries: bool,
     /// The most tokens that one answer of the model may have.
     pub max_tokens_per_turn: u32,
-    /// Whether an answer to its creator may be longer, where model and budget allow it.
+    /// True if an answer to its creator may be longer, if model and budget allow it.
     pub long_answers: bool,
-    /// How answers are sampled.
+    /// Sampling of answers.
     pub sampling: Sampling,
     /// The limits of its life.
     pub limits: AgentLimits,
     /// The rented machine that its commands run on; none for a sandbox here.
     pub machine: Option<RemoteMachineId>,
-    /// Where its commands may send requests.
+    /// Destinations of commands' requests.
     pub egress: EgressConfig,
     /// The limits of snapshots of its workspace.
     pub snapshots: SnapshotLimits,
-    /// What it may lose, and spend on thinking.
+    /// Limits for losses and thinking.
     pub budgets: Budgets,
-    /// How far and how fast this start goes.
+    /// Turns and pace of this start.
     pub pace: Pace,
 }
 
-/// How what an automaton thinks of itself may change.
+/// Settings for changes to the soul.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SoulSettings {
     /// With less it is advised to come back to its genesis prompt.
     pub threshold: Alignment,
-    /// Whether the creator is asked before its purpose changes.
+    /// True if the creator is asked before its purpose changes.
     pub purpose_asks: bool,
-    /// Whether it looks at itself once an hour.
+    /// True if it reflects on itself once an hour.
     pub reflects: bool,
 }
 
@@ -82,7 +82,7 @@ impl Default for SoulSettings {
     }
 }
 
-/// How answers are sampled.
+/// Sampling of answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sampling {
     /// Seed of the sampler.
@@ -129,10 +129,10 @@ pub struct AgentLimits {
     pub look: Span,
     /// The time between two looks at the balances of one that waits for money.
     pub look_for_money: Span,
-    /// How long a claim of a message or a lease of a task lasts.
+    /// Duration of a claim of a message and of a lease of a task.
     pub lease: Span,
-    /// How long the creator has to answer a question, which then counts as denied. Without
-    /// it a day in a wake that the creator caused, else a quarter of an hour.
+    /// Time for the creator's answer to a question; no answer means no. By default a day in a
+    /// wake that the creator caused, else a quarter of an hour.
     pub answer_within: Option<Span>,
 }
 
@@ -147,8 +147,7 @@ impl AgentLimits {
         }
     }
 
-    /// How long a question waits for an answer, by whether it is from a wake that the
-    /// creator caused.
+    /// Returns the time for which a question waits for an answer.
     pub(crate) fn patience(answer_within: Option<Span>, creators: bool) -> Span {
         let usual = if creators { DAY } else { Span::from_secs(15 * 60) };
         answer_within.unwrap_or(usual)
@@ -181,7 +180,7 @@ impl Default for AgentLimits {
     }
 }
 
-/// How far and how fast one start goes.
+/// Turns and pace of one start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Pace {
     /// End by itself after so many committed turns, counted over wakes.

@@ -31,12 +31,12 @@ pub(crate) fn payer(deps: &AgentDeps) -> Option<&Treasury> {
     deps.treasury.as_deref().filter(|_| costs_anything(deps))
 }
 
-/// Whether any of its models costs something.
+/// Returns true if any of its models costs something.
 pub(crate) fn costs_anything(deps: &AgentDeps) -> bool {
     deps.providers.costs_anything()
 }
 
-/// How near it is to its end, where its next thought costs something and that is known.
+/// Returns the tier, if its next call costs something and the tier is known.
 pub(crate) async fn known_tier(deps: &AgentDeps) -> Result<Option<SurvivalTier>, StoreError> {
     Ok(tier_of(deps, &deps.store.vitals().await?))
 }
@@ -48,7 +48,7 @@ fn tier_of(deps: &AgentDeps, vitals: &Vitals) -> Option<SurvivalTier> {
     vitals.tier().filter(|_| pays)
 }
 
-/// How well off one is whose present model costs something, as far as that is known.
+/// Returns the tier of an automaton whose current model costs something, if it is known.
 pub(crate) fn paying_tier(deps: &AgentDeps, wake: &WakeContext) -> Option<SurvivalTier> {
     let costs = deps.model(wake.model).prices != ModelPrices::default();
     wake.tier.filter(|_| costs && payer(deps).is_some())
@@ -89,7 +89,7 @@ pub(crate) async fn note(
 const SHORT_QUESTION: u32 = 8192;
 const SHORT_ANSWER: u32 = 64;
 
-/// What the cheapest call of its models costs: who has less can pay for none.
+/// Returns the cost of the cheapest call of its models.
 fn cheapest_call(deps: &AgentDeps) -> Microcents {
     let costs = deps.providers.thinkers().into_iter().filter_map(|known| {
         // silent-ok: a price that cannot be counted is not the cheapest.
@@ -98,8 +98,8 @@ fn cheapest_call(deps: &AgentDeps) -> Microcents {
     costs.filter(|cost| *cost > Microcents::ZERO).min().unwrap_or_default()
 }
 
-/// What one that has slept since then is to know of its credits: that they fell to the last
-/// ones meanwhile. Nothing, where they pay for no thought about it.
+/// Returns the cause to wake if credits fell to critical during the sleep; `None` if they cannot
+/// pay for a thought.
 pub(crate) async fn fall(
     deps: &AgentDeps,
     since: Timestamp,
@@ -116,17 +116,18 @@ pub(crate) async fn fall(
     }))
 }
 
-/// Whose messages it answers with these means, where those of others wait.
+/// Returns the label of the only messages that it answers with these means; `None` if it answers
+/// all.
 pub(crate) fn answers_only(deps: &AgentDeps, vitals: &Vitals) -> Option<Label> {
     tier_of(deps, vitals).and_then(SurvivalTier::answers_only)
 }
 
-/// Whether it can pay for no call, as far as that is known.
+/// Returns true if it is known that it can pay for no call.
 pub(crate) async fn is_broke(deps: &AgentDeps) -> Result<bool, StoreError> {
     Ok(cannot_pay(deps, &deps.store.vitals().await?))
 }
 
-/// Whether it can pay for no call, and has no model whose calls cost nothing.
+/// Returns true if it can pay for no call, and has no model that costs nothing.
 pub(crate) fn cannot_pay(deps: &AgentDeps, vitals: &Vitals) -> bool {
     let has_none = || deps.route(InferenceTask::AgentTurn, vitals).models.is_empty();
     payer(deps).is_some() && vitals.is_broke() && has_none()
@@ -158,7 +159,7 @@ async fn send_distress(
     Ok(())
 }
 
-/// What a plea says.
+/// Returns the text of a request for money.
 pub(crate) fn words(treasury: &Treasury, plea: DistressLevel, vitals: &Vitals) -> String {
     let how = match plea {
         DistressLevel::Low => "My credits run low",

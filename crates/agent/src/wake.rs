@@ -1,4 +1,4 @@
-//! Why the automaton wakes, and what its first turn is told of it.
+//! Causes of a wake, and the texts about them for its first turn.
 //!
 //! The cause of a wake and the reason of the last stop are inputs of the first
 //! turn, stored with it. Words of others keep their label; the runtime's own
@@ -15,7 +15,7 @@ pub(crate) fn cause(source: WakeSource, reason: &str) -> WakeCause {
     WakeCause { source, reason: Labelled::new(Label::Own, source.name(), reason) }
 }
 
-/// What the first turn of a wake is told.
+/// Returns the inputs of the first turn of a wake.
 pub(crate) async fn told(
     ctx: &AgentContext,
     causes: &[WakeCause],

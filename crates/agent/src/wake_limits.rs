@@ -10,27 +10,27 @@ use automaton_core::pnl::UnattendedUsage;
 use automaton_core::stop::ExhaustedLimit;
 use automaton_policy::budget::{Budgets, HAND_OVER_FROM, UnattendedBudget, is_nearly};
 
-/// What bounds a wake.
+/// Limits of a wake.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WakeLimits {
     /// Turns.
     pub(crate) turns: u32,
-    /// Whether answers cost something; else only turns are bounded.
+    /// True if answers cost something; else only turns are limited.
     pub(crate) costs: bool,
-    /// What may be thought without a call of the creator.
+    /// Envelope without a call of the creator.
     pub(crate) envelope: UnattendedBudget,
-    /// What a day may cost.
+    /// Limits of a day.
     pub(crate) budgets: Budgets,
 }
 
-/// What is used of it.
+/// Usage of the limits.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct WakeUsage {
     /// Turns of the wake.
     pub(crate) turns: u32,
-    /// What was thought since the creator last called.
+    /// Model calls since the creator last called.
     pub(crate) unattended: UnattendedUsage,
-    /// What answers cost.
+    /// Cost of model calls.
     pub(crate) spend: InferenceSpend,
     /// The most that the last answer of this wake could cost.
     pub(crate) most: Microcents,
@@ -44,7 +44,7 @@ pub(crate) enum WakeLimit {
     Ceiling(CeilingScope),
 }
 
-/// What the next turn may be.
+/// Kind of the next turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TurnAllowance {
     /// One among others.
@@ -55,12 +55,12 @@ pub(crate) enum TurnAllowance {
     Over(WakeLimit),
 }
 
-/// What the model was told of in this wake: turns, answers, their cost, and each ceiling.
+/// Warnings that the model got in this wake: turns, answers, their cost, and each ceiling.
 pub(crate) type WarningFlags = [bool; 6];
 
 impl WakeLimits {
-    /// What the next turn may be. That the day's budget is used up is found where the
-    /// next answer is booked.
+    /// Returns the kind of the next turn. An exhausted daily budget is found when the next answer
+    /// is booked.
     pub(crate) fn stage(&self, used: &WakeUsage) -> TurnAllowance {
         let WakeUsage { turns, unattended, spend, most } = used;
         if *turns >= self.turns {
@@ -85,7 +85,7 @@ impl WakeLimits {
         }
     }
 
-    /// How much of a bound is used, for people.
+    /// Returns the usage of a limit, for people.
     pub(crate) fn used_up(&self, bound: WakeLimit, used: &WakeUsage) -> ExhaustedLimit {
         let WakeUsage { unattended, spend, .. } = used;
         let UnattendedBudget { answers, cost } = self.envelope;
@@ -104,7 +104,7 @@ impl WakeLimits {
         }
     }
 
-    /// What the model is told when four fifths of a bound are used: once a wake of each.
+    /// Returns the warning at four fifths of a limit, once a wake for each.
     pub(crate) fn warn(&self, used: &WakeUsage, told: &mut WarningFlags) -> Option<String> {
         let WakeUsage { turns, unattended, spend, .. } = *used;
         let nearly = |part: u32, of: u32| of >= HAND_OVER_FROM && is_nearly(part.into(), of.into());
@@ -146,7 +146,7 @@ impl WakeLimits {
         })
     }
 
-    /// What the model is told in the last turn before a bound.
+    /// Returns the note for the last turn before a limit.
     pub(crate) fn hand_over(&self, bound: WakeLimit, used: &WakeUsage) -> String {
         let mut after = *used;
         after.unattended.answers = after.unattended.answers.saturating_add(1);
@@ -243,7 +243,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever a wake does and whatever it has left, it ends within its turns.
+        /// Checks that every wake ends within its turns.
         #[test]
         fn every_wake_ends(turns in 1_u32..60, costs: bool, cost in 0..CENT) {
             let bounds = WakeLimits { turns, costs, ..bounds() };

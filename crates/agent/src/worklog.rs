@@ -19,7 +19,7 @@ const NAME: &str = "WORKLOG.md";
 /// Bytes of it that are read.
 pub(crate) const BYTES_MAX: u64 = 16 << 10;
 
-/// What of it a prompt shows.
+/// Part of the worklog that a prompt shows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum WorklogView {
@@ -30,8 +30,8 @@ pub(crate) enum WorklogView {
 }
 
 impl WorklogView {
-    /// What a prompt shows whose reader has heard so much: words of others only where that
-    /// changes nothing.
+    /// Selects the view for a prompt with this lowest label: words of others are shown only if
+    /// they change nothing.
     pub(crate) fn of(worklog: &Labelled, heard: Label) -> Self {
         match worklog.label <= Label::Tool.meet(heard) {
             true => Self::Shown(worklog.clone()),
@@ -39,7 +39,7 @@ impl WorklogView {
         }
     }
 
-    /// What its reader has heard by it.
+    /// Returns the label that the view adds to the prompt.
     pub(crate) fn label(&self) -> Label {
         match self {
             Self::Shown(worklog) => worklog.label,
@@ -48,13 +48,13 @@ impl WorklogView {
     }
 }
 
-/// Where it is.
+/// Returns its path.
 pub(crate) fn path() -> Option<WorkspacePath> {
     // silent-ok: the path is a constant, which a test reads.
     WorkspacePath::parse(NAME).ok()
 }
 
-/// Whether a file is the worklog.
+/// Returns true if a path is the worklog's.
 pub(crate) fn is_at(path: &WorkspacePath) -> bool {
     path.names().eq([NAME])
 }

@@ -28,6 +28,6 @@ pub fn url(text: &str) -> Result<Url, CliError> {
 /// # Errors
 /// When it is none.
 pub(crate) fn origin(text: &str) -> Result<Origin, CliError> {
-    Origin::of(&url(text)?)
+    Origin::from_url(&url(text)?)
         .map_err(|error| CliError::user(format!("'{text}' names no server")).because(&error))
 }

@@ -66,7 +66,7 @@ impl CloudClient {
         let response = self.client.request(with_body(request, asked)?).await?;
         match response.status {
             200..=299 => {
-                let body = response.body.whole().await?;
+                let body = response.body.read_to_end().await?;
                 let reply: TransferReply = serde_json::from_slice(&body)
                     .map_err(|error| self.malformed(error.to_string()))?;
                 self.check_reply(&reply, asked)?;
@@ -74,7 +74,7 @@ impl CloudClient {
             }
             // A conflict means that something else happened under this key.
             status @ (400 | 402 | 403 | 422) => {
-                let body = response.body.whole().await?;
+                let body = response.body.read_to_end().await?;
                 let told: ErrorBody = serde_json::from_slice(&body)
                     .map_err(|error| self.malformed(format!("status {status}, {error}")))?;
                 let code = told.code;

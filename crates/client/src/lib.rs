@@ -126,7 +126,7 @@ impl CloudClient {
         let request = self.request(HttpMethod::Get, &["v1", "calls", call], Some(key.clone()))?;
         let response = self.client.request(request).await?;
         let status = response.status;
-        let body = response.body.whole().await?;
+        let body = response.body.read_to_end().await?;
         if status == 404 {
             // silent-ok: a cloud without this method answers with another code.
             let told: Option<ErrorBody> = serde_json::from_slice(&body).ok();
@@ -252,14 +252,14 @@ impl CloudClient {
     async fn reply(&self, request: HttpRequest) -> Result<Vec<u8>, CloudClientError> {
         let response = self.client.request(request).await?;
         match response.status {
-            200..=299 => Ok(response.body.whole().await?),
+            200..=299 => Ok(response.body.read_to_end().await?),
             _ => Err(self.refused(response).await?),
         }
     }
 
     async fn refused(&self, response: HttpResponse) -> Result<CloudClientError, CloudClientError> {
         let status = response.status;
-        let body = response.body.whole().await?;
+        let body = response.body.read_to_end().await?;
         // silent-ok: a refusal in another format is shown as it is.
         let told = serde_json::from_slice::<ErrorBody>(&body).ok();
         let (code, text) = told.map_or_else(

@@ -60,7 +60,7 @@ impl CloudClient {
         let header = |name| response.header(name).map(str::to_owned);
         let payment_required = header(PAYMENT_REQUIRED);
         let x_payment_required = header(X_PAYMENT_REQUIRED);
-        let body = response.body.whole().await?;
+        let body = response.body.read_to_end().await?;
         Ok(PurchaseChallenge { payment_required, x_payment_required, body })
     }
 
@@ -82,7 +82,9 @@ impl CloudClient {
         request.headers.push(Header::Secret(name, Secret::new(value)));
         let response = self.client.request(request).await?;
         match response.status {
-            200..=299 => self.purchase(&response.body.whole().await?).map(PurchaseOutcome::Taken),
+            200..=299 => {
+                self.purchase(&response.body.read_to_end().await?).map(PurchaseOutcome::Taken)
+            }
             400 | 402 | 422 => match self.refused(response).await? {
                 CloudClientError::Refused { text, .. } => Ok(PurchaseOutcome::Refused(text)),
                 other => Err(other),

@@ -62,7 +62,7 @@ fn server(reply: &str) -> (String, JoinHandle<String>) {
 }
 
 fn cloud_at(url: &str) -> CloudClient {
-    let origin = Origin::of(&url.parse().unwrap()).unwrap();
+    let origin = Origin::from_url(&url.parse().unwrap()).unwrap();
     let config = HttpClientConfig { allow_private_origins: vec![origin], ..Default::default() };
     CloudClient::new(HttpClient::new(config).unwrap(), url).unwrap()
 }

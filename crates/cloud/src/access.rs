@@ -1,9 +1,9 @@
-//! Who may do what: sign-in, access tokens, API keys.
+//! Sign-in, access tokens and API keys.
 //!
-//! Tokens and keys are derived from the server's secret and from what the client
-//! proved, so that a retried request gets the same one although only hashes are
-//! stored. Comparisons with what is secret are look-ups of hashes. A message for
-//! another server must never be taken: its URI says for whom it was signed.
+//! Tokens and keys are derived from the server's secret and from what the client proved. A retried
+//! request therefore gets the same one, although only hashes are stored. Secrets are compared by
+//! looking up their hashes. A message signed for another server must never be accepted: its URI
+//! names the server it was signed for.
 
 use std::sync::Arc;
 
@@ -20,13 +20,13 @@ use crate::billing::facilitator::signer;
 use crate::db::{Db, DbError, KeyOutcome, NewKey, SignInAttempt, SignInOutcome};
 use crate::error::{ApiError, OperatorNotifier};
 
-/// How long a nonce is good.
+/// The lifetime of a nonce.
 const NONCE_LIVES: Span = Span::from_secs(300);
-/// How far the message's time may be from ours.
+/// The largest difference between the message's time and ours.
 const ISSUED_WITHIN: Span = Span::from_secs(300);
-/// How long an access token is good.
+/// The lifetime of an access token.
 const TOKEN_LIVES: Span = Span::from_secs(900);
-/// How long the same message and signature give the same token again.
+/// The time within which the same message and signature give the same token again.
 const REPLAY: Span = Span::from_secs(60);
 /// Drawn characters of a nonce, of 62 kinds: 143 bits.
 const NONCE_CHARS: usize = 24;
@@ -36,14 +36,14 @@ const END_CHARS: usize = 12;
 const CODE_CHARS: usize = 24;
 /// Characters of a key that are kept in the open, to tell keys apart.
 const PREFIX_CHARS: usize = KEY_PREFIX.len() + 6;
-/// How the first line of a message ends that an account of Solana signs.
+/// The end of the first line of a message that a Solana account signs.
 const SOLANA: &str = " wants you to sign in with your Solana account:";
 /// The longest name of a key, in bytes.
 const NAME_BYTES_MAX: usize = 100;
 
-/// What sign-in needs.
+/// The dependencies of sign-in.
 pub(crate) struct SignInContext {
-    pub(crate) db: Arc<dyn Db>,
+    pub(crate) db: Db,
     pub(crate) report: OperatorNotifier,
     pub(crate) entropy: Arc<dyn Entropy>,
     /// The server's own secret.
@@ -57,7 +57,7 @@ pub(crate) struct SignInContext {
     pub(crate) domains: Vec<String>,
 }
 
-/// Who sends a request.
+/// The sender of a request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Caller {
     pub(crate) wallet: Address,
@@ -91,7 +91,7 @@ impl SignInContext {
         code
     }
 
-    /// Returns until when a nonce is good, where it is one of ours.
+    /// Returns the end of a nonce's validity, if this cloud issued it.
     fn end_of(&self, nonce: &str) -> Option<Timestamp> {
         let (said, code) = nonce.split_at_checked(END_CHARS + NONCE_CHARS)?;
         // The hashes are compared, so that the time that it takes tells nothing of the code.
@@ -140,7 +140,7 @@ impl SignInContext {
 
     fn check(&self, message: &SignIn, now: Timestamp) -> Result<(), &'static str> {
         // silent-ok: what is no URL is not ours.
-        let origin = Url::parse(&message.uri).ok().and_then(|url| Origin::of(&url).ok());
+        let origin = Url::parse(&message.uri).ok().and_then(|url| Origin::from_url(&url).ok());
         let is_ours =
             |origin: &Origin| *origin == self.origin || Some(origin) == self.inside.as_ref();
         let Some(origin) = origin.filter(is_ours) else {
@@ -185,12 +185,12 @@ impl SignInContext {
         }
     }
 
-    /// Whose request it is, by its API key.
+    /// Returns the sender of a request, by its API key.
     pub(crate) async fn caller(&self, headers: &HeaderMap) -> Result<Caller, ApiError> {
         self.owner(credential(headers)).await
     }
 
-    /// Whose API key this is.
+    /// Returns the owner of an API key.
     pub(crate) async fn owner(&self, key: Option<&str>) -> Result<Caller, ApiError> {
         let needed = || ApiError::unauthorized("an API key is needed");
         let key = key.ok_or_else(needed)?;

@@ -33,7 +33,6 @@ use crate::chat::{
 use crate::config::{self, CloudConfig, HttpUrl, MachinesConfig, UpstreamConfig, UpstreamKind};
 use crate::db::Db;
 use crate::db::machines::MachineQuota;
-use crate::db::sqlite::Sqlite;
 use crate::error::{CloudError, OperatorNotifier};
 use crate::gateway::{GatewayNames, route_port_requests};
 use crate::machines::driver::MachineDriver;
@@ -54,9 +53,9 @@ const MACHINES: &str = "machines";
 /// The file of the database in its directory.
 pub const DATABASE: &str = "cloud.db";
 
-/// What every request needs.
+/// The state that all requests share.
 pub(crate) struct App {
-    pub(crate) db: Arc<dyn Db>,
+    pub(crate) db: Db,
     pub(crate) access: SignInContext,
     pub(crate) terms: PaymentTerms,
     pub(crate) settler: Arc<Settler>,
@@ -66,7 +65,7 @@ pub(crate) struct App {
     pub(crate) report: OperatorNotifier,
     /// Scheme, host and port that clients use.
     pub(crate) public_url: String,
-    /// What a key may transfer in 24 hours where nothing else was set.
+    /// The default transfer ceiling of a key in 24 hours.
     pub(crate) transfer_daily_cents: i64,
     /// The machines for rent, where there are any.
     pub(crate) rent: Option<MachineOffering>,
@@ -81,28 +80,28 @@ pub(crate) struct MachineOffering {
     pub(crate) names: GatewayNames,
 }
 
-/// What comes from outside, besides the configuration.
+/// The dependencies of a cloud, besides its configuration.
 #[derive(Clone)]
 pub struct CloudDeps {
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// Chance.
     pub entropy: Arc<dyn Entropy>,
-    /// Where the operator is told.
+    /// Receives messages for the operator.
     pub report: OperatorNotifier,
-    /// Where a crash is rehearsed.
+    /// Fault points for crash tests.
     pub faults: Arc<dyn Faults>,
     /// Starts the sandboxes of a local model and of machines; without it there are none.
     pub launcher: Option<Launcher>,
 }
 
-/// What a cloud stands on.
+/// The chain and the database of a cloud.
 #[derive(Clone)]
 pub struct CloudBackend {
-    /// How payments reach the chain.
+    /// The way by which payments reach the chain.
     pub chain: Arc<dyn Settlement>,
-    /// Where everything is stored.
-    pub db: Arc<dyn Db>,
+    /// The database.
+    pub db: Db,
 }
 
 /// A running cloud. It ends when this is dropped or stopped.
@@ -113,7 +112,7 @@ pub struct CloudServer {
     served: tokio::task::JoinSet<()>,
     tasks: TaskSet,
     machines: Option<Arc<Machines>>,
-    db: Arc<dyn Db>,
+    db: Db,
 }
 
 impl CloudServer {
@@ -133,10 +132,11 @@ impl CloudServer {
         Self::start_on(config, deps, chain).await
     }
 
-    /// How payments reach the chain that the configuration names; see [`CloudServer::start`].
+    /// Returns the settlement on the chain that the configuration names; see
+    /// [`CloudServer::start`].
     ///
     /// # Errors
-    /// When the configuration names no token, or nobody can be asked at its node.
+    /// Fails if the configuration names no token, or nobody can be asked at its node.
     pub fn settlement(
         config: &CloudConfig,
         signer: SignerClient,
@@ -160,11 +160,11 @@ impl CloudServer {
         deps: CloudDeps,
         chain: Arc<dyn Settlement>,
     ) -> Result<Self, CloudError> {
-        let db: Arc<dyn Db> = Arc::new(open(&config.data, Arc::clone(&deps.clock))?);
+        let db = open(&config.data, Arc::clone(&deps.clock))?;
         Self::start_over(config, deps, CloudBackend { chain, db }).await
     }
 
-    /// Starts a cloud over a chain and a database that somebody else holds, too.
+    /// Starts a cloud over a chain and a database that the caller may share.
     ///
     /// # Errors
     /// As [`CloudServer::start`].
@@ -175,7 +175,7 @@ impl CloudServer {
     ) -> Result<Self, CloudError> {
         let CloudBackend { chain, db } = ground;
         // What a good end left behind was right when it was written.
-        if !db.ended_well() {
+        if !db.was_closed_cleanly() {
             let books = db.check_books().await?;
             if books.sum != Microcents::ZERO || books.faults > 0 {
                 return Err(CloudError::Books(books));
@@ -187,7 +187,7 @@ impl CloudServer {
         }
         let (listener, address) = listen(config.listen).await?;
         let tasks = TaskSet::default();
-        let held = Arc::clone(&db);
+        let held = db.clone();
         let app = Arc::new(
             assemble(&config, &deps, AppParts { db, chain, tasks: tasks.clone(), address }).await?,
         );
@@ -212,7 +212,7 @@ impl CloudServer {
         Ok(Self { address, url, stop, served, tasks, machines, db: held })
     }
 
-    /// Where it listens.
+    /// Returns the address that the server listens on.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
@@ -234,7 +234,7 @@ impl CloudServer {
         // silent-ok: what stays open now, the next start releases.
         self.db.release_open_holds().await.ok();
         // silent-ok: what is not settled now, the next start checks.
-        self.db.settle().await.ok();
+        self.db.mark_clean_shutdown().await.ok();
     }
 }
 
@@ -247,11 +247,11 @@ impl Drop for CloudServer {
     }
 }
 
-fn open(data: &Path, clock: Arc<dyn Clock>) -> Result<Sqlite, CloudError> {
+fn open(data: &Path, clock: Arc<dyn Clock>) -> Result<Db, CloudError> {
     use std::os::unix::fs::DirBuilderExt;
     let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(data);
     made.map_err(|source| CloudError::File { path: data.to_owned(), source })?;
-    Ok(Sqlite::open(&data.join(DATABASE), clock)?)
+    Ok(Db::open(&data.join(DATABASE), clock)?)
 }
 
 async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), CloudError> {
@@ -261,9 +261,9 @@ async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), CloudE
     Ok((listener, bound))
 }
 
-/// What the assembly gets besides the configuration.
+/// The parts that [`assemble`] takes besides the configuration.
 struct AppParts {
-    db: Arc<dyn Db>,
+    db: Db,
     chain: Arc<dyn Settlement>,
     tasks: TaskSet,
     address: SocketAddr,
@@ -282,13 +282,13 @@ async fn assemble(
         None => parse_origin(&format!("http://{address}"), "listen")?,
     };
     let public_url = origin.to_string();
-    let parts = (Arc::clone(&db), tasks.clone(), origin.clone(), address);
+    let parts = (db.clone(), tasks.clone(), origin.clone(), address);
     let rent = rent(config, deps, parts).await?;
     let mut fresh = [0; 32];
     entropy.fill(&mut fresh);
     let access = SignInContext {
         secret: db.secret(fresh).await?,
-        db: Arc::clone(&db),
+        db: db.clone(),
         report: Arc::clone(&report),
         entropy,
         origin,
@@ -296,9 +296,9 @@ async fn assemble(
         domains: config.sign_in_domains.clone(),
     };
     let settler = Arc::new(Settler {
-        db: Arc::clone(&db),
+        db: db.clone(),
         chain,
-        gas: config.chain.gas_rules(),
+        gas: config.chain.fee_policy(),
         clock: Arc::clone(&clock),
         ids: ids.clone(),
         report: Arc::clone(&report),
@@ -310,7 +310,7 @@ async fn assemble(
     let minimum = i64::from(config.minimum_balance_cents);
     let upstreams = upstreams(config, launcher, &clock).await?;
     let meter = Arc::new(ChatService {
-        db: Arc::clone(&db),
+        db: db.clone(),
         models: config.models.iter().map(|model| upstreams.offered(model.clone())).collect(),
         upstreams,
         minimum: Microcents::from_cents(minimum)
@@ -348,7 +348,7 @@ fn parse_origin(text: &str, key: &str) -> Result<Origin, CloudError> {
 async fn rent(
     config: &CloudConfig,
     deps: &CloudDeps,
-    parts: (Arc<dyn Db>, TaskSet, Origin, SocketAddr),
+    parts: (Db, TaskSet, Origin, SocketAddr),
 ) -> Result<Option<MachineOffering>, CloudError> {
     let ((db, tasks, origin, address), clock) = (parts, Arc::clone(&deps.clock));
     let Some(driver) = machine_driver(config, deps, reach_own(address), &tasks).await? else {
@@ -373,8 +373,8 @@ async fn rent(
     Ok(Some(MachineOffering { machines, tunnels, limits, region, names }))
 }
 
-/// What runs the machines, where the configuration and the host have something. `cloud` is where
-/// the API of this cloud answers.
+/// Returns the driver of the machines, if the configuration and the host have one. `cloud` is the
+/// address of this cloud's API.
 async fn machine_driver(
     config: &CloudConfig,
     deps: &CloudDeps,

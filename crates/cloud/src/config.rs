@@ -1,8 +1,7 @@
-//! What the operator configures: one JSON file.
+//! The operator's configuration: one JSON file.
 //!
-//! Every URL here is spelled out by the operator and may be private; secrets are
-//! in files of their own that only their owner can read. Nothing a client sends
-//! can change what is here.
+//! Every URL here is spelled out by the operator and may be private. Secrets are in separate files
+//! that only their owner can read. No client request can change the configuration.
 
 use std::fs;
 use std::io;
@@ -19,10 +18,10 @@ use automaton_core::time::Span;
 use automaton_core::wire::x402::{ChainId, TokenDomain};
 use automaton_net::{Origin, Url};
 use automaton_sandbox::process::effective_user;
+use automaton_wallet::transactions::FeePolicy;
 use serde::Deserialize;
 
 use crate::billing::facilitator::PaymentTerms;
-use crate::billing::gas::GasPolicy;
 use crate::billing::price::TokenPrices;
 use crate::error::CloudError;
 use crate::machines::egress::MachineEgressConfig;
@@ -42,38 +41,38 @@ const CONFIRMATIONS_MAX: u64 = 100;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CloudConfig {
-    /// Where to listen; port 0 for any.
+    /// The address to listen on; port 0 picks any free port.
     #[serde(default = "any_port")]
     pub listen: SocketAddr,
-    /// Where the database is; made when it is missing.
+    /// The folder of the database, created if it is missing.
     pub data: PathBuf,
     /// The URL that clients use, where it is not the address itself.
     pub public_url: Option<HttpUrl>,
     /// Domains in whose name clients may sign in, besides our own host.
     #[serde(default = "usual_domains")]
     pub sign_in_domains: Vec<String>,
-    /// What a wallet has to have before a call that costs something, in cents; nothing beyond
-    /// what the call can cost, where nothing is said.
+    /// The balance that a wallet needs before a call that costs something, in cents. By default
+    /// only the highest possible cost of the call is needed.
     #[serde(default)]
     pub minimum_balance_cents: u32,
     /// Addresses of proxies in front of the cloud, whose connections are those of many clients
     /// and do not count as one address's; this machine's own never do.
     #[serde(default)]
     pub proxies: Vec<IpAddr>,
-    /// What a wallet may transfer in 24 hours by all of its API keys, in cents, until its
-    /// automaton's creator allows more.
+    /// The amount that a wallet may transfer in 24 hours by all of its API keys, in cents, until
+    /// its automaton's creator allows more.
     #[serde(default = "usual_transfers")]
     pub transfer_daily_cents: u32,
-    /// How we are paid.
+    /// The chain and the token of payments.
     pub chain: ChainConfig,
-    /// Who thinks, where that is one.
+    /// The upstream, if there is only one.
     pub upstream: Option<UpstreamConfig>,
-    /// Who thinks, the first to be asked first, where they are several.
+    /// The upstreams in the order in which they are asked, if there are several.
     #[serde(default)]
     pub upstreams: Vec<UpstreamConfig>,
-    /// What is offered of them.
+    /// The models that clients are offered.
     pub models: Vec<OfferedModel>,
-    /// How many calls of models are taken.
+    /// The limits on calls of models.
     #[serde(default)]
     pub call_limits: CallLimits,
     /// The machines for rent.
@@ -85,31 +84,33 @@ pub struct CloudConfig {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct MachinesConfig {
-    /// Whether there are any.
+    /// Machines are for rent.
     pub enabled: bool,
-    /// How many a wallet may have.
+    /// The most machines of one wallet.
     pub per_owner: u32,
-    /// How many may run.
+    /// The most machines that run at a time.
     pub in_all: u32,
     /// GiB of disk that are promised in all, by default as many as are asked for. Disks are
     /// counted and not set apart: with less than there is, no machine takes what another was
     /// promised.
     pub disk_gib: Option<u32>,
-    /// What their file system must have free, in GiB; by default 1, or a hundredth if that is more.
+    /// The free space that the machines' file system must keep, in GiB; by default 1, or a
+    /// hundredth of the file system if that is more.
     pub free_gib_min: Option<u32>,
-    /// Of what the host names of their ports are part: `{port}-{machine}.{domain}`. Every such
-    /// name has to lead here.
+    /// The domain of the ports' host names: `{port}-{machine}.{domain}`. Every such name has to
+    /// resolve to this server.
     pub domain: String,
-    /// Which URL of a port is its `public_url`: `path` for clients that do not resolve the names.
+    /// The URL of a port that is its `public_url`: `path` for clients that cannot resolve the
+    /// names.
     pub public_url: PublicUrlForm,
-    /// What clients are told of where they are.
+    /// The region that clients are shown.
     pub region: String,
-    /// What their programs may reach; nothing by default.
+    /// The hosts that programs in machines may reach; none by default.
     pub egress: MachineEgressConfig,
     /// The folder that each new one begins with a copy of, laid out as a machine sees it: `root`,
     /// `usr/local`, `opt`, `srv`, `home` and `var/lib`. Nothing by default.
     pub template: Option<PathBuf>,
-    /// Where they are containers; without it they are sandboxes of processes on this host.
+    /// The container engine. Without it machines are sandboxed processes on this host.
     pub podman: Option<PodmanConfig>,
 }
 
@@ -165,7 +166,7 @@ impl TryFrom<String> for HttpUrl {
 
     fn try_from(text: String) -> Result<Self, String> {
         let url = Url::parse(&text).map_err(|error| format!("'{text}' is no URL: {error}"))?;
-        let origin = Origin::of(&url).map_err(|error| error.to_string())?;
+        let origin = Origin::from_url(&url).map_err(|error| error.to_string())?;
         Ok(Self { url, origin })
     }
 }
@@ -208,18 +209,18 @@ pub struct ChainConfig {
     pub asset: Option<Address>,
     /// Its name in its EIP-712 domain, if it is not the usual one.
     pub token_name: Option<String>,
-    /// Who is paid.
+    /// The recipient of payments.
     pub pay_to: Address,
-    /// Where the account that pays gas is.
+    /// The signer of the account that pays gas.
     pub gas_signer: GasSigner,
-    /// How long an authorization should be valid, in seconds, at most 300.
+    /// The validity of an authorization, in seconds, at most 300.
     #[serde(default = "usual_timeout")]
     pub max_timeout_seconds: u64,
-    /// How many blocks have to come after a payment's before it is credited; by
-    /// default none on a dev chain and 2 elsewhere.
+    /// The number of blocks after a payment's block before it is credited; by default none on a dev
+    /// chain and 2 elsewhere.
     pub confirmations: Option<u64>,
-    /// How long a transaction may be in no block before it is replaced by one with
-    /// higher fees, in seconds.
+    /// The time that a transaction may be in no block before one with higher fees replaces it, in
+    /// seconds.
     #[serde(default = "usual_patience")]
     pub replace_after_seconds: u32,
     /// The most that is paid for a unit of gas, in wei.
@@ -230,8 +231,8 @@ pub struct ChainConfig {
     pub gas_per_day_wei: u64,
 }
 
-/// The signer of the account that pays gas: its key is in a process of its own,
-/// which whoever starts a cloud starts beside it.
+/// The signer of the account that pays gas. Its key is in a process of its own, which is started
+/// beside the cloud.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GasSigner {
@@ -277,28 +278,28 @@ pub struct OfferedModel {
     cache_write_microcents_per_million: Option<Microcents>,
     /// The price of a million tokens of the answer.
     output_microcents_per_million: Microcents,
-    /// How many tokens prompt and answer may have together.
+    /// The most tokens of prompt and answer together.
     pub context_window: u32,
-    /// How many tokens an answer may have.
+    /// The most tokens of an answer.
     pub max_output_tokens: u32,
-    /// Whether it calls tools.
+    /// The model calls tools.
     #[serde(default)]
     pub supports_tools: bool,
-    /// Whether it sees pictures.
+    /// The model accepts pictures.
     #[serde(default)]
     pub supports_vision: bool,
-    /// Whether it makes embeddings, and nothing else.
+    /// The model makes embeddings and nothing else.
     #[serde(default)]
     pub embeddings: bool,
-    /// Whether it needs leading by the hand; of a local model that is known.
+    /// The model needs short prompts and few tools. Local models bring this with them.
     #[serde(default)]
     pub weak: bool,
-    /// What a person should know about it.
+    /// A note about the model for people.
     pub note: Option<String>,
 }
 
 impl OfferedModel {
-    /// What it costs.
+    /// Returns the prices of the model's tokens.
     #[must_use]
     pub fn prices(&self) -> TokenPrices {
         let input = self.input_microcents_per_million;
@@ -307,7 +308,7 @@ impl OfferedModel {
         TokenPrices { input, cached, cache_write, output: self.output_microcents_per_million }
     }
 
-    /// What the upstream calls it.
+    /// Returns the model's name at the upstream.
     #[must_use]
     pub fn upstream_id(&self) -> &ModelId {
         self.upstream_id.as_ref().unwrap_or(&self.id)
@@ -319,7 +320,7 @@ impl CloudConfig {
     /// other relative path in the file.
     ///
     /// # Errors
-    /// When it cannot be read, or is no configuration.
+    /// Fails if it cannot be read, or is no configuration.
     pub fn read(path: &Path) -> Result<Self, CloudError> {
         let file = |source| CloudError::File { path: path.to_owned(), source };
         let bytes = fs::read(path).map_err(file)?;
@@ -337,7 +338,7 @@ impl CloudConfig {
     /// Reads the text of the file.
     ///
     /// # Errors
-    /// When it is no configuration.
+    /// Fails if it is no configuration.
     pub fn parse(text: &str) -> Result<Self, CloudError> {
         let wrong = |error: serde_json::Error| {
             CloudError::Config(file_text::with_correction(&error.to_string()))
@@ -347,7 +348,7 @@ impl CloudConfig {
         Ok(config)
     }
 
-    /// Who thinks, the first to be asked first.
+    /// Returns the upstreams in the order in which they are asked.
     pub fn upstreams(&self) -> impl Iterator<Item = &UpstreamConfig> {
         self.upstream.iter().chain(&self.upstreams)
     }
@@ -389,10 +390,10 @@ impl CloudConfig {
 }
 
 impl ChainConfig {
-    /// How we are paid: the token from our own table, or as it is spelled out.
+    /// Returns the terms of payment, with the token from our own table or as it is spelled out.
     ///
     /// # Errors
-    /// When no token is named on a chain that is not in the table.
+    /// Fails if no token is named on a chain that is not in the table.
     pub(crate) fn terms(&self) -> Result<PaymentTerms, CloudError> {
         let chain = ChainId(self.id);
         let contract = self.asset.or(chain.usdc()).ok_or_else(|| {
@@ -408,22 +409,22 @@ impl ChainConfig {
     /// The contract of the token.
     ///
     /// # Errors
-    /// When none is named on a chain that is not in our table.
+    /// Fails if none is named on a chain that is not in our table.
     pub fn token(&self) -> Result<Address, CloudError> {
         Ok(self.terms()?.token.contract)
     }
 
-    /// How many blocks have to come after one, for it to stay.
+    /// Returns the number of blocks that make a block final.
     #[must_use]
     pub(crate) fn confirmations(&self) -> u64 {
         self.confirmations.unwrap_or(ChainId(self.id).confirmations())
     }
 
-    /// How transactions are paid and pushed.
+    /// Returns the rules for fees and replacement of transactions.
     #[must_use]
-    pub(crate) fn gas_rules(&self) -> GasPolicy {
+    pub(crate) fn fee_policy(&self) -> FeePolicy {
         let replace_after = Span::from_secs(self.replace_after_seconds.into());
-        GasPolicy { replace_after, fee_max: self.fee_max_wei }
+        FeePolicy { replace_after, fee_max: self.fee_max_wei }
     }
 }
 

@@ -1,7 +1,7 @@
-//! What keeps a cloud from starting, and how a request is refused.
+//! Errors that keep a cloud from starting, and refusals of requests.
 //!
-//! A refusal has one shape on the wire, within which models have that of OpenAI or Anthropic,
-//! too, and its text never holds a key, a signature or what the database said.
+//! A refusal has one shape on the wire; within it, refusals of models also have the shape of OpenAI
+//! or Anthropic. Its text never holds a key, a signature or words of the database.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -23,11 +23,11 @@ use serde::Deserialize;
 use crate::billing::price::BilledTokens;
 use crate::db::{Balance, DbError, LedgerTotals};
 
-/// The code with which clients of Anthropic are told that no conversation is kept here. They go
-/// on without a thread then.
+/// The code that tells clients of Anthropic that no conversation is kept here. They go on without
+/// a thread then.
 const THREAD_UNSUPPORTED: &str = "thread_unsupported_request";
 
-/// Where what the operator should know is told: one sentence a call.
+/// Takes messages for the operator, one sentence a call.
 pub type OperatorNotifier = Arc<dyn Fn(String) + Send + Sync>;
 
 /// The cloud cannot start.
@@ -43,7 +43,7 @@ pub enum CloudError {
     File {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
@@ -84,9 +84,9 @@ pub enum CloudError {
     #[error("cannot listen on {address}")]
     #[class(User, hint = "Choose another port, or 0 for any.")]
     Listen {
-        /// Where.
+        /// The address.
         address: SocketAddr,
-        /// Why not.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
@@ -97,19 +97,19 @@ pub enum CloudError {
 pub(crate) struct ApiError {
     pub(crate) status: StatusCode,
     pub(crate) body: Box<ErrorBody>,
-    /// After how many seconds the same may work, where somebody has said so.
+    /// The seconds after which the same request may work, if they are known.
     pub(crate) again_after: Option<u64>,
-    /// What only clients of OpenAI look for.
+    /// Fields that only clients of OpenAI read.
     pub(crate) field: Box<RefusedField>,
 }
 
-/// What a refusal is about, in the words of OpenAI, where whoever refuses said so.
+/// The subject of a refusal in OpenAI's words, as far as the refusing side named it.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct RefusedField {
     /// The field of the request.
     pub(crate) param: Option<String>,
-    /// What is wrong with it.
+    /// OpenAI's code of the problem.
     pub(crate) code: Option<String>,
 }
 
@@ -127,7 +127,7 @@ impl ApiError {
         Self { body: Box::new(body), ..refusal }
     }
 
-    /// There are too few credits for a question, of so many tokens with its answer.
+    /// Refuses a question for which there are too few credits, with its tokens and its answer's.
     pub(crate) fn cannot_ask(needed: Microcents, most: BilledTokens, balance: Balance) -> Self {
         let Balance { available, held } = balance;
         let mut refusal = Self::insufficient(needed, available);
@@ -207,7 +207,7 @@ impl ApiError {
         MessagesErrorBody { kind: "error".to_owned(), error, code, details: numbers, detail }
     }
 
-    /// The event for clients of OpenAI's responses, after so many others.
+    /// Returns the event for clients of OpenAI's responses, with its place in the sequence.
     pub(crate) fn for_responses(&self, sequence_number: usize) -> ResponsesErrorEvent {
         let ModelErrorBody { error, .. } = self.for_models();
         let ModelError { message, code, param, .. } = error.clone();
@@ -215,7 +215,7 @@ impl ApiError {
         ResponsesErrorEvent { kind, code, message, param, sequence_number, error }
     }
 
-    /// What was sent cannot be meant.
+    /// Refuses a body that has no valid meaning.
     pub(crate) fn invalid(error: impl Into<String>) -> Self {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, INVALID_REQUEST, error)
     }
@@ -241,7 +241,8 @@ impl ApiError {
         }
     }
 
-    /// A failure of ours, told to the operator in full and to the client not at all.
+    /// Refuses because of an internal failure. The operator gets its full text, and the client none
+    /// of it.
     pub(crate) fn internal(
         report: &OperatorNotifier,
         error: &(dyn std::error::Error + 'static),

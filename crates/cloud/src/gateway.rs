@@ -1,11 +1,10 @@
-//! What anybody sends to an exposed port of a machine, or of a tunnel: passed on, both ways, as
-//! it comes.
+//! Passes requests to exposed ports of machines and tunnels on, in both directions and unchanged.
 //!
-//! A port is reached under a host name of its own, `{port}-{machine}.{domain}`, or under the path
-//! `/_at/{machine}/{port}/` by those who cannot resolve that. Everything else is for our own API.
-//! An API key of ours must never be passed on, whatever header it is in; nor, under the path,
-//! where a program would share our host, a cookie in either direction; nor, to a port with a
-//! price, a request that is not paid for, or a payment.
+//! A port is reached under a host name of its own, `{port}-{machine}.{domain}`, or, by clients that
+//! cannot resolve that, under the path `/_at/{machine}/{port}/`. Everything else is for our own
+//! API. Our API keys must never be passed on, in whatever header. Under the path, where a program
+//! shares our host, no cookie may pass in either direction. A port with a price must never get an
+//! unpaid request, or a payment.
 
 use std::net::SocketAddr;
 use std::ops::ControlFlow;
@@ -41,12 +40,11 @@ use crate::error::ApiError;
 use crate::machines::driver::MachineStream;
 use crate::machines::lifecycle;
 
-/// Where the paths of ports begin.
+/// The beginning of the paths of ports.
 const AT: &str = "/_at/";
-/// How long the head of an answer may take.
+/// The longest wait for the head of an answer.
 const HEAD_WITHIN: Duration = Duration::from_secs(120);
-/// How long an answer may take with its body, and how long a connection may last whose protocol
-/// was changed.
+/// The longest time for an answer with its body, and for a connection that changed its protocol.
 const ANSWER_MAX: Duration = Duration::from_secs(3600);
 const UPGRADED_MAX: Duration = Duration::from_secs(24 * 3600);
 /// Headers that we answer ourselves, or say better.
@@ -55,25 +53,25 @@ const OWN: [&str; 2] = ["forwarded", "x-real-ip"];
 /// Under which names ports are reached.
 #[derive(Debug, Clone)]
 pub(crate) struct GatewayNames {
-    /// Where clients reach us.
+    /// The origin under which clients reach this cloud.
     pub(crate) origin: Origin,
-    /// Of what the names of ports are part.
+    /// The domain that the host names of ports end with.
     pub(crate) domain: String,
-    /// Which of its two a port is told to be reached under.
+    /// The form of URL that is shown for a port.
     pub(crate) public_url: PublicUrlForm,
 }
 
-/// A port that somebody asks for.
+/// A requested port.
 #[derive(Debug, PartialEq, Eq)]
 struct PortTarget {
     short_id: String,
     port: u16,
-    /// What the path begins with that is not the program's.
+    /// The part of the path before the program's own.
     prefix: Option<String>,
 }
 
 impl GatewayNames {
-    /// The URL that whoever exposes a port is told first.
+    /// Returns the URL of a port that its owner is shown first.
     pub(crate) fn public_url(&self, short_id: &str, port: u16) -> String {
         match self.public_url {
             PublicUrlForm::Name => self.url(short_id, port),
@@ -99,26 +97,26 @@ impl GatewayNames {
         format!("{}{AT}{short_id}/{port}/", self.origin)
     }
 
-    fn asked(&self, host: &str, path: &str) -> Option<PortTarget> {
+    fn port_target(&self, host: &str, path: &str) -> Option<PortTarget> {
         let host = host.rsplit_once(':').map_or(host, |(name, _)| name).to_ascii_lowercase();
         let label = host.strip_suffix(&self.domain).and_then(|label| label.strip_suffix('.'));
         if let Some((port, short_id)) = label.and_then(|label| label.split_once('-')) {
-            return asked(port, short_id, None);
+            return parse_target(port, short_id, None);
         }
         let (short_id, rest) = path.strip_prefix(AT)?.split_once('/')?;
         let port = rest.split('/').next()?;
-        asked(port, short_id, Some(format!("{AT}{short_id}/{port}")))
+        parse_target(port, short_id, Some(format!("{AT}{short_id}/{port}")))
     }
 }
 
-fn asked(port: &str, short_id: &str, prefix: Option<String>) -> Option<PortTarget> {
+fn parse_target(port: &str, short_id: &str, prefix: Option<String>) -> Option<PortTarget> {
     let is_plain = !short_id.is_empty() && short_id.bytes().all(|it| it.is_ascii_alphanumeric());
     // silent-ok: what is no number is no port.
     let port = port.parse().ok().filter(|port| *port > 0 && is_plain)?;
     Some(PortTarget { short_id: short_id.to_owned(), port, prefix })
 }
 
-/// What is behind a port.
+/// The target behind a port.
 enum Backend {
     Machine(MachineId),
     /// A sandbox of its owner's own.
@@ -153,7 +151,7 @@ pub(crate) async fn route_port_requests(
     let uri = request.uri();
     let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
     let host = uri.authority().map(|it| it.as_str()).or(host).unwrap_or_default();
-    match rent.names.asked(host, uri.path()) {
+    match rent.names.port_target(host, uri.path()) {
         Some(asked) => {
             let host = host.to_owned();
             let passed = pass(&app, rent, asked, host, request).await;
@@ -176,7 +174,8 @@ async fn pass(
         ApiError::new(StatusCode::NOT_FOUND, "NOT_FOUND", "no port is exposed under this name")
     })?;
     let backend = behind(&machine)?;
-    let permits = &rent.machines.live(machine.id).connections[usize::from(port.price.is_some())];
+    let permits =
+        &rent.machines.live_machine(machine.id).connections[usize::from(port.price.is_some())];
     let permit = Arc::clone(permits).try_acquire_owned();
     let permit = permit.map_err(|_| ApiError::unavailable("too many use this sandbox's ports"))?;
     let way = GatewayRoute { asked, host, permit: Arc::new(permit) };
@@ -185,7 +184,7 @@ async fn pass(
         return forward(rent, way, connection, request).await;
     };
     let ware = sale_item(rent, &machine, price, &way.asked, request.uri().path());
-    let paid = match sold(app, rent, &backend, &ware, request.headers()).await? {
+    let paid = match take_payment(app, rent, &backend, &ware, request.headers()).await? {
         ControlFlow::Continue(paid) => paid,
         ControlFlow::Break(answer) => return Ok(answer),
     };
@@ -205,7 +204,7 @@ async fn pass(
         forwarded.await.unwrap_or_else(|_| Err(ApiError::unavailable("the cloud ends")))
     };
     let answer = forwarded.await.unwrap_or_else(ApiError::into_response);
-    Ok(paid.told(answer))
+    Ok(paid.add_receipt(answer))
 }
 
 impl App {
@@ -223,9 +222,9 @@ impl App {
     }
 }
 
-/// The payment for a request, once it is on the chain. Nobody pays for what nobody answers,
-/// so whether somebody listens is tried before.
-async fn sold(
+/// Takes the payment for a request, once it is on the chain. A connection is opened before, so
+/// that no visitor pays for a program that does not listen.
+async fn take_payment(
     app: &Arc<App>,
     rent: &MachineOffering,
     backend: &Backend,
@@ -305,7 +304,7 @@ async fn forward(
     Ok(answer.map(Body::new))
 }
 
-/// What is behind the ports of a machine, while it runs.
+/// Returns the target behind the ports of a running machine.
 fn behind(machine: &Machine) -> Result<Backend, ApiError> {
     if machine.is_tunnel {
         return Ok(Backend::Tunnel(machine.id));
@@ -378,7 +377,7 @@ fn strip(headers: &mut HeaderMap, shares_our_host: bool) {
     }
 }
 
-/// Whether an API key of ours is in it.
+/// Returns whether a header holds one of our API keys.
 fn is_secret(value: &HeaderValue) -> bool {
     value.as_bytes().windows(KEY_PREFIX.len()).any(|it| it == KEY_PREFIX.as_bytes())
 }
@@ -405,7 +404,7 @@ mod tests {
         let by_path = GatewayNames { public_url: PublicUrlForm::Path, ..names.clone() };
         assert_eq!(by_path.public_url("abc", 80), names.path_url("abc", 80));
         let asked =
-            |host, path| names.asked(host, path).map(|it| (it.short_id, it.port, it.prefix));
+            |host, path| names.port_target(host, path).map(|it| (it.short_id, it.port, it.prefix));
         let abc = |port| Some(("abc".to_owned(), port, None));
         assert_eq!(asked("80-abc.localhost:4402", "/x"), abc(80));
         assert_eq!(asked("80-ABC.LOCALHOST", "/"), abc(80));
@@ -435,7 +434,7 @@ mod tests {
     fn a_usual_port_is_left_out() {
         let names = names("https://cloud.example.org", "life.example.org");
         assert_eq!(names.url("abc", 8080), "https://8080-abc.life.example.org");
-        assert!(names.asked("8080-abc.life.example.org", "/").is_some());
+        assert!(names.port_target("8080-abc.life.example.org", "/").is_some());
     }
 
     #[test]

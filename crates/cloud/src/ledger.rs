@@ -8,16 +8,16 @@ use alloy_primitives::Address;
 use automaton_core::money::{Microcents, MoneyError};
 use automaton_core::names::Names;
 
-/// Who has an amount.
+/// The holder of an amount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Account {
-    /// What a wallet can spend. Never negative.
+    /// The credits that a wallet can spend. Never negative.
     Wallet(Address),
-    /// What is set aside for a wallet's calls under way. Never negative.
+    /// The credits set aside for a wallet's calls under way. Never negative.
     Held(Address),
     /// The counterpart of all credits: what was paid for, as a negative amount.
     External,
-    /// What the house earned.
+    /// The earnings of the house.
     Revenue,
 }
 
@@ -33,15 +33,14 @@ impl Account {
         }
     }
 
-    /// Whether its balance may fall below zero: only the house's counterpart may.
+    /// Returns whether the balance may fall below zero. Only the house's counterpart account may.
     #[must_use]
     pub const fn may_be_negative(&self) -> bool {
         matches!(self, Self::External)
     }
 }
 
-/// Why something was posted.
-/// Its [`name`](Self::name) is the one in the database.
+/// The reason for a posting. Its [`name`](Self::name) is the one in the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Names)]
 pub enum PostingReason {
     /// Credits were bought.
@@ -63,7 +62,7 @@ pub enum PostingReason {
 /// A change of one account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PostingEntry {
-    /// Whose.
+    /// The account.
     pub account: Account,
     /// By how much; never zero.
     pub amount: Microcents,
@@ -82,7 +81,7 @@ impl Posting {
     /// Credits for a payment.
     ///
     /// # Errors
-    /// When the amount cannot be counted.
+    /// Fails if the amount cannot be counted.
     pub fn purchase(wallet: Address, amount: Microcents, key: String) -> Result<Self, MoneyError> {
         let changes = [(Account::External, negative(amount)?), (Account::Wallet(wallet), amount)];
         Self::balanced(wallet, key, PostingReason::Purchase, &changes)
@@ -91,7 +90,7 @@ impl Posting {
     /// Credits set aside.
     ///
     /// # Errors
-    /// When the amount cannot be counted.
+    /// Fails if the amount cannot be counted.
     pub fn hold(wallet: Address, amount: Microcents, key: String) -> Result<Self, MoneyError> {
         let changes =
             [(Account::Wallet(wallet), negative(amount)?), (Account::Held(wallet), amount)];
@@ -101,7 +100,7 @@ impl Posting {
     /// A hold of `held` ends: `charge` of it, at most all, goes to the house.
     ///
     /// # Errors
-    /// When an amount cannot be counted, or the charge is no part of the hold.
+    /// Fails if an amount cannot be counted, or the charge is no part of the hold.
     pub fn close(
         wallet: Address,
         held: Microcents,
@@ -125,7 +124,7 @@ impl Posting {
     /// Credits go from one wallet to another.
     ///
     /// # Errors
-    /// When the amount cannot be counted, is not above zero, or goes nowhere.
+    /// Fails if the amount cannot be counted, is not above zero, or goes nowhere.
     pub fn transfer(
         from: Address,
         to: Address,
@@ -142,7 +141,7 @@ impl Posting {
     /// A machine's minutes are paid.
     ///
     /// # Errors
-    /// When the amount cannot be counted, or is not above zero.
+    /// Fails if the amount cannot be counted, or is not above zero.
     pub fn machine(wallet: Address, amount: Microcents, key: String) -> Result<Self, MoneyError> {
         if amount <= Microcents::ZERO {
             return Err(MoneyError::Overflow);
@@ -154,7 +153,7 @@ impl Posting {
     /// The credits of a purchase are taken back.
     ///
     /// # Errors
-    /// When the amount cannot be counted.
+    /// Fails if the amount cannot be counted.
     pub fn refund_purchase(
         wallet: Address,
         amount: Microcents,
@@ -164,10 +163,10 @@ impl Posting {
         Self::balanced(wallet, key, PostingReason::Refund, &changes)
     }
 
-    /// What a call cost is given back.
+    /// Gives the cost of a call back.
     ///
     /// # Errors
-    /// When the amount cannot be counted.
+    /// Fails if the amount cannot be counted.
     pub fn refund_charge(
         wallet: Address,
         amount: Microcents,
@@ -195,19 +194,19 @@ impl Posting {
         Ok(Self { wallet, key, reason, entries })
     }
 
-    /// Whose posting it is.
+    /// Returns the wallet that the posting belongs to.
     #[must_use]
     pub const fn wallet(&self) -> Address {
         self.wallet
     }
 
-    /// What makes it unique among the postings of the wallet.
+    /// Returns the key that makes the posting unique among those of its wallet.
     #[must_use]
     pub fn key(&self) -> &str {
         &self.key
     }
 
-    /// Why it was made.
+    /// Returns the reason for the posting.
     #[must_use]
     pub const fn reason(&self) -> PostingReason {
         self.reason

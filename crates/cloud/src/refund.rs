@@ -1,7 +1,7 @@
-//! Giving back: the operator's hand on the ledger, while the cloud runs or not.
+//! Refunds by the operator, whether the cloud runs or not.
 //!
-//! What was bought or charged is undone by a posting of its own, once. The ledger
-//! is all that changes here: USDC is never sent, and who is owed some is said.
+//! A posting of its own undoes a purchase or a charge, once. Only the ledger changes here: no USDC
+//! is sent, and the result names the payer who is owed some.
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -12,7 +12,6 @@ use automaton_core::time::Clock;
 
 use crate::app::DATABASE;
 use crate::config::CloudConfig;
-use crate::db::sqlite::Sqlite;
 use crate::db::{Db, Refund, RefundOutcome, RefundReceipt};
 use crate::error::CloudError;
 
@@ -37,7 +36,7 @@ impl FromStr for Refund {
 }
 
 impl RefundReceipt {
-    /// The USDC that somebody is owed on the chain, for a purchase.
+    /// Returns the payer of a purchase and the USDC that the payer is owed on the chain.
     #[must_use]
     pub fn owed(&self) -> Option<(Address, MicroUsdc)> {
         // A cent has 10⁶ microcents and 10⁴ base units of USDC.
@@ -49,7 +48,7 @@ impl RefundReceipt {
 /// Gives a purchase or a charge of a cloud back. Again is the same as once.
 ///
 /// # Errors
-/// When there is no such purchase or charge, its credits are spent, or the database
+/// Fails if there is no such purchase or charge, its credits are spent, or the database
 /// cannot be used.
 pub async fn refund(
     config: &CloudConfig,
@@ -60,7 +59,7 @@ pub async fn refund(
     let missing = |source| CloudError::File { path: path.clone(), source };
     // Opening makes what is missing, and a cloud that never ran gave nobody anything.
     std::fs::metadata(&path).map_err(missing)?;
-    match Sqlite::open(&path, clock)?.refund(what).await? {
+    match Db::open(&path, clock)?.refund(what).await? {
         RefundOutcome::Done(refunded) | RefundOutcome::Again(refunded) => Ok(refunded),
         RefundOutcome::Unknown => Err(CloudError::Refund(format!(
             "there is no purchase and no charge {what} that credits were booked for"

@@ -1,8 +1,7 @@
-//! The door that everybody comes through: connections, so many at a time and of one address a part
-//! of them, each for as long as it speaks.
+//! Accepts connections, with limits on their number: in all and for each address.
 //!
-//! Whoever says nothing, before a request or within one, or takes no answer, is hung up on. What is said is for the
-//! routes. Must never wait for a stranger without a limit.
+//! A client that sends nothing, before a request or within one, or that takes no answer, is
+//! disconnected. The routes handle the requests. No wait for a stranger may be without a limit.
 
 use std::convert::Infallible;
 use std::io::{self, IoSlice};
@@ -39,18 +38,18 @@ pub(crate) const CONNECTIONS_EACH_MAX: usize = CONNECTIONS_MAX / 4;
 const REFUSAL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: text/plain\r\n\
     retry-after: 1\r\nconnection: close\r\ncontent-length: 51\r\n\r\n\
     too many connections are open from this address\r\n\r\n";
-/// How long a connection may go without the head of a request. Clients keep theirs for 90 seconds.
+/// The longest time without the head of a request. Clients keep connections for 90 seconds.
 const HEAD_WITHIN: Duration = Duration::from_secs(100);
-/// How long a body may go without a piece.
+/// The longest pause between pieces of a body.
 const PIECE_WITHIN: Duration = Duration::from_secs(60);
 /// Bytes that a body has to bring for each second that it takes longer.
 const BYTES_PER_SECOND_MIN: u64 = 1024;
-/// How long a piece of an answer may wait to be taken.
+/// The longest time until a client takes a piece of an answer.
 const TAKEN_WITHIN: Duration = Duration::from_secs(120);
-/// How long to wait where no connection can be taken, for want of descriptors.
+/// The pause after no connection could be accepted for want of descriptors.
 const AGAIN: Duration = Duration::from_millis(200);
 
-/// Serves until it is told to stop, and then what is under way to its end.
+/// Serves until it is stopped, and then finishes the requests under way.
 pub(crate) async fn serve(
     listener: TcpListener,
     routes: Router,
@@ -102,7 +101,7 @@ async fn take(
     }
 }
 
-/// Whether a failure is of one connection, and the next can be taken.
+/// Returns whether a failure concerns only one connection, so that the next can be accepted.
 fn is_of_one(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     matches!(error.kind(), ConnectionRefused | ConnectionAborted | ConnectionReset)
@@ -152,7 +151,7 @@ async fn converse(
 struct TimeoutBody {
     body: Incoming,
     bytes: u64,
-    /// Since somebody waits for it.
+    /// The beginning and the deadline of the current wait.
     waited: Option<(Instant, Pin<Box<Sleep>>)>,
     /// Set when all of it was read.
     is_read: Arc<AtomicBool>,

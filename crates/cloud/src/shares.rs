@@ -1,8 +1,8 @@
-//! How many connections each address has: no one of them has all that there are.
+//! Counts connections by address, so that no address takes all of them.
 //!
-//! An address of version 6 counts by its first 64 bits, which one customer of a network has as a
-//! whole. This machine is not counted, nor are the proxies that the operator names: everybody
-//! behind one of them has its address. Must never hold more than one count a connection.
+//! An IPv6 address counts by its first 64 bits, which one customer of a network has as a whole.
+//! This machine is not counted, nor are the proxies that the operator names, since all of their
+//! clients share their address. Must never hold more than one count a connection.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -31,7 +31,7 @@ pub(crate) struct AddressPlace {
 }
 
 impl AddressShares {
-    /// Lets each address have so many connections, but for these proxies.
+    /// Lets each address have `each_max` connections, except for these proxies.
     pub(crate) fn new(each_max: usize, proxies: &[IpAddr]) -> Self {
         let proxies = proxies.iter().map(IpAddr::to_canonical).collect();
         Self(Arc::new(Shared { each_max, proxies, open: Mutex::default() }))

@@ -19,9 +19,9 @@ use crate::machines::driver::MachineStream;
 
 /// Connections of one tunnel that wait; one more takes the place of the oldest.
 const WAITING_MAX: usize = 8;
-/// How long one waits at most: the other end opens another before that.
+/// The longest wait of an idle connection: the other end opens another before that.
 const GONE_AFTER: Duration = Duration::from_secs(300);
-/// How long a visitor waits for one, and how long it may take to answer.
+/// The longest time that a visitor waits for a connection, and for its answer.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// Tunnels with connections or visitors; those of more are closed at once.
@@ -71,7 +71,7 @@ impl Tunnel {
 
 impl Tunnels {
     /// The connections of one, unless too many others have some.
-    fn of(&self, id: MachineId) -> Option<Arc<Tunnel>> {
+    fn tunnel(&self, id: MachineId) -> Option<Arc<Tunnel>> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // Whoever is at one holds it.
         all.retain(|_, it| Arc::strong_count(it) > 1 || !it.waiting().is_empty());
@@ -80,8 +80,8 @@ impl Tunnels {
     }
 
     /// Keeps a connection for the next visitor.
-    pub(crate) fn keep(&self, id: MachineId, connection: Box<dyn MachineStream>) {
-        let Some(tunnel) = self.of(id) else { return };
+    pub(crate) fn add_connection(&self, id: MachineId, connection: Box<dyn MachineStream>) {
+        let Some(tunnel) = self.tunnel(id) else { return };
         let mut waiting = tunnel.waiting();
         if waiting.len() >= WAITING_MAX {
             waiting.pop_front();
@@ -96,7 +96,7 @@ impl Tunnels {
         id: MachineId,
         port: u16,
     ) -> Result<Box<dyn MachineStream>, &'static str> {
-        let tunnel = self.of(id).ok_or("too many tunnels are in use")?;
+        let tunnel = self.tunnel(id).ok_or("too many tunnels are in use")?;
         let found = async {
             loop {
                 let mut connection = tunnel.next().await;
@@ -113,7 +113,7 @@ impl Tunnels {
     }
 }
 
-/// What the other end says to a visitor of a port; nothing where it is gone.
+/// Returns the other end's answer to a visitor of a port, or nothing if the other end is gone.
 async fn ask(connection: &mut dyn MachineStream, port: u16) -> Option<u8> {
     let asked = async {
         connection.write_all(format!("{port}\n").as_bytes()).await?;

@@ -9,8 +9,7 @@ use automaton_core::time::Clock;
 
 use crate::app::DATABASE;
 use crate::config::CloudConfig;
-use crate::db::sqlite::Sqlite;
-use crate::db::{Db as _, UnclaimedCredits};
+use crate::db::{Db, UnclaimedCredits};
 use crate::error::CloudError;
 
 /// Wallets that are listed at most, those that wait longest first.
@@ -20,7 +19,7 @@ const WALLETS_MAX: u32 = 1_000;
 /// cloud may run meanwhile.
 ///
 /// # Errors
-/// When the database is missing or cannot be read.
+/// Fails if the database is missing or cannot be read.
 pub async fn unclaimed_credits(
     config: &CloudConfig,
     clock: Arc<dyn Clock>,
@@ -29,5 +28,5 @@ pub async fn unclaimed_credits(
     let missing = |source| CloudError::File { path: path.clone(), source };
     // Opening makes what is missing, and a cloud that never ran has no credits.
     std::fs::metadata(&path).map_err(missing)?;
-    Ok(Sqlite::open(&path, clock)?.unclaimed(WALLETS_MAX).await?)
+    Ok(Db::open(&path, clock)?.unclaimed(WALLETS_MAX).await?)
 }

@@ -19,10 +19,11 @@ use reqwest::header::{HeaderMap, LOCATION, RETRY_AFTER};
 use tokio::time::{Instant, sleep_until};
 use tracing::{Instrument as _, debug, debug_span};
 
-use crate::breaker::{BreakerPermit, BreakerVerdict, CircuitBreakers};
+use crate::breaker::BreakerVerdict;
 use crate::error::{DeadlineKind, NetError};
 use crate::limits::{CONNECT, RetryPolicy};
 use crate::origin::{Origin, Scheme};
+use crate::origin_breakers::{BreakerPermit, CircuitBreakers};
 use crate::request::HttpRequest;
 use crate::response::{BodyLimits, Countdown, FullResponse, HttpResponse};
 use crate::retry::{REPEATS_MAX, Retry, back_off, is_retryable, retry_after};
@@ -31,21 +32,21 @@ use crate::trust::PrivateAuthorities;
 
 use resolve::{ForbiddenAddressError, Resolver};
 
-/// What a client may do.
+/// The configuration of a client.
 #[derive(Clone)]
 pub struct HttpClientConfig {
     /// Origins that the creator's configuration spells out. They may be
     /// unencrypted, on this machine or in a private network.
     pub allow_private_origins: Vec<Origin>,
-    /// What the client calls itself.
+    /// The client's `User-Agent`.
     pub user_agent: String,
-    /// How long a connection may take to come about.
+    /// The longest time to make a connection.
     pub connect: Duration,
-    /// How it bears with servers that fail.
+    /// The waits between repeats, and the rest of a failing origin.
     pub retry_policy: RetryPolicy,
-    /// What spreads the waits before a request is sent again.
+    /// The randomness that spreads the waits before a request is sent again.
     pub entropy: Arc<dyn Entropy>,
-    /// Whom it believes beside public authorities.
+    /// The certificate authorities that are trusted beside the public ones.
     pub authorities: PrivateAuthorities,
 }
 
@@ -71,7 +72,7 @@ pub struct HttpClient {
     guarded: reqwest::Client,
     /// For the origins of the configuration. A client of its own, since a
     /// resolver sees a name without scheme and port.
-    spelled: reqwest::Client,
+    allowlisted: reqwest::Client,
     breakers: Arc<CircuitBreakers>,
     retry_policy: RetryPolicy,
     entropy: Arc<dyn Entropy>,
@@ -117,11 +118,11 @@ impl HttpClient {
     /// A client.
     ///
     /// # Errors
-    /// When TLS cannot be set up.
+    /// Fails if TLS cannot be set up.
     pub fn new(config: HttpClientConfig) -> Result<Self, NetError> {
         Ok(Self {
             guarded: build(&config, AddressScope::Global)?,
-            spelled: build(&config, AddressScope::SpelledName)?,
+            allowlisted: build(&config, AddressScope::AllowlistedName)?,
             allowed: config.allow_private_origins.into(),
             breakers: CircuitBreakers::new(config.retry_policy.rest),
             retry_policy: config.retry_policy,
@@ -134,11 +135,11 @@ impl HttpClient {
     /// waiting.
     ///
     /// # Errors
-    /// When the guard refuses, the server cannot be reached, is late, redirects,
+    /// Fails if the guard refuses, the server cannot be reached, is late, redirects,
     /// declares a body beyond the cap or has failed too often. An error status is
     /// no error here: the last answer is given when all attempts had one.
     pub async fn request(&self, request: HttpRequest) -> Result<HttpResponse, NetError> {
-        let origin = Origin::of(&request.url).map_err(|source| NetError::Url { source })?;
+        let origin = Origin::from_url(&request.url).map_err(|source| NetError::Url { source })?;
         // Never the path: it may hold a secret.
         let span = debug_span!("request", method = ?request.method, %origin);
         self.send(request, origin).instrument(span).await
@@ -156,7 +157,7 @@ impl HttpClient {
         request: HttpRequest,
         is_busy: impl Fn(&FullResponse) -> bool + Send,
     ) -> Result<FullResponse, NetError> {
-        let origin = Origin::of(&request.url).map_err(|source| NetError::Url { source })?;
+        let origin = Origin::from_url(&request.url).map_err(|source| NetError::Url { source })?;
         let span = debug_span!("request", method = ?request.method, %origin);
         self.send_judged(request, origin, is_busy).instrument(span).await
     }
@@ -245,18 +246,19 @@ impl HttpClient {
     /// Chooses the client for an origin. A host in digits is judged here, since
     /// no resolver is asked about it; a name is judged when it is resolved.
     fn admit(&self, origin: &Origin) -> Result<&reqwest::Client, NetError> {
-        let spelled = self.allowed.contains(origin);
-        if origin.scheme() == Scheme::Http && !spelled {
+        let allowlisted = self.allowed.contains(origin);
+        if origin.scheme() == Scheme::Http && !allowlisted {
             return Err(NetError::NotEncrypted { origin: origin.clone() });
         }
         if let Some(address) = origin.address() {
-            let reach = if spelled { AddressScope::SpelledAddress } else { AddressScope::Global };
+            let scope =
+                if allowlisted { AddressScope::AllowlistedAddress } else { AddressScope::Global };
             let class = classify(address);
-            if !reach.permits(class) {
+            if !scope.permits(class) {
                 return Err(NetError::ForbiddenAddress { origin: origin.clone(), address, class });
             }
         }
-        Ok(if spelled { &self.spelled } else { &self.guarded })
+        Ok(if allowlisted { &self.allowlisted } else { &self.guarded })
     }
 }
 
@@ -328,14 +330,13 @@ async fn attempt(
     Ok(HttpResponse::new(response, clock.clone(), limits))
 }
 
-/// Whether a status says that the server is not at work. One that has had too
-/// many requests is.
+/// Returns whether a status says that the server does not work. One that had too many requests
+/// does.
 const fn is_failure(status: u16) -> bool {
     status != 429 && is_retryable(status)
 }
 
-/// Whether the same request may fare better later: an answer that says so, or
-/// none at all.
+/// Returns whether the same request may succeed later: the answer says so, or there is none.
 const fn is_worth_repeating<B>(outcome: &Result<HttpResponse<B>, NetError>, retry: Retry) -> bool {
     match outcome {
         Ok(response) => is_retryable(response.status),
@@ -349,7 +350,7 @@ fn asked_wait<B>(answer: &HttpResponse<B>) -> Option<Duration> {
     retry_after(answer.header(RETRY_AFTER.as_str()))
 }
 
-/// What I/O errors wrap, which is none of their sources.
+/// Returns the innermost error that I/O errors wrap, which their sources do not show.
 fn unwrapped<'a>(
     mut error: &'a (dyn std::error::Error + 'static),
 ) -> &'a (dyn std::error::Error + 'static) {

@@ -1,16 +1,15 @@
-//! What can go wrong on the way to another machine and back.
+//! Errors on the way to another machine and back.
 //!
-//! An error names the origin, never the whole URL, and must never hold a
-//! header or a body.
+//! An error names the origin, never the whole URL, and must never hold a header or a body.
 
 use std::net::IpAddr;
 use std::time::Duration;
 
 use automaton_core::error::Classified;
 
-use crate::breaker::FAILURES_MAX;
 use crate::limits::CONNECT;
 use crate::origin::{Origin, OriginError};
+use crate::origin_breakers::FAILURES_MAX;
 use crate::ssrf::AddressClass;
 
 const ONLY_SPELT_OUT: &str =
@@ -23,7 +22,7 @@ pub enum NetError {
     #[error("the HTTP client cannot be set up")]
     #[class(Internal)]
     Setup {
-        /// Why.
+        /// The cause.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
@@ -31,7 +30,7 @@ pub enum NetError {
     #[error("the URL cannot be requested")]
     #[class(Config)]
     Url {
-        /// Why.
+        /// The cause.
         #[source]
         source: OriginError,
     },
@@ -53,9 +52,9 @@ pub enum NetError {
     #[error("the request to {url} may not be repeated: {why}")]
     #[class(Internal)]
     NotRepeatable {
-        /// Where the request would have gone, without its query.
+        /// The URL of the request, without its query.
         url: String,
-        /// What repeating it could do.
+        /// The effect that a repeat could have.
         why: &'static str,
     },
     /// A request that may be paid for, to a place that may not be paid.
@@ -66,51 +65,50 @@ pub enum NetError {
                 mean it"
     )]
     NotPaid {
-        /// Where the request would have gone.
+        /// The origin of the request.
         origin: Origin,
     },
     /// A payment where none may be: before there is a demand.
     #[error("the request to {origin} holds a payment already")]
     #[class(Internal)]
     PaidAlready {
-        /// Where the request would have gone.
+        /// The origin of the request.
         origin: Origin,
     },
     /// The origin failed too often, and is left alone for a while.
     #[error("{origin} failed {FAILURES_MAX} times in a row and {}", circuit_open_for(*.again))]
     #[class(Transient)]
     CircuitOpen {
-        /// Where the request would have gone.
+        /// The origin of the request.
         origin: Origin,
-        /// How long until a request is let through; zero when one is under way,
-        /// by which it is tried again.
+        /// The time until a request is let through; zero while another request tries the origin.
         again: Duration,
     },
     /// Plain http, where nobody allowed it.
     #[error("{origin} is not encrypted")]
     #[class(Denied, hint = "{ONLY_SPELT_OUT}; write {origin} there if you mean it")]
     NotEncrypted {
-        /// Where the request would have gone.
+        /// The origin of the request.
         origin: Origin,
     },
     /// An address that requests may not reach.
     #[error("{origin} is at {address}, a {class} address")]
     #[class(Denied, hint = "{ONLY_SPELT_OUT}; write {origin} there if you mean it")]
     ForbiddenAddress {
-        /// Where the request would have gone.
+        /// The origin of the request.
         origin: Origin,
         /// The address.
         address: IpAddr,
-        /// What is wrong with it.
+        /// The kind of address.
         class: AddressClass,
     },
     /// No connection, or it broke before the answer's head.
     #[error("{origin} cannot be reached")]
     #[class(Transient)]
     Unreachable {
-        /// Where the request went.
+        /// The origin of the request.
         origin: Origin,
-        /// Why.
+        /// The cause.
         #[source]
         source: reqwest::Error,
     },
@@ -122,9 +120,9 @@ pub enum NetError {
                 one of your own, name the file of its certificate (PEM) in SSL_CERT_FILE"
     )]
     Untrusted {
-        /// Where the request would have gone.
+        /// The origin of the request.
         origin: Origin,
-        /// Why.
+        /// The cause.
         #[source]
         source: reqwest::Error,
     },
@@ -132,9 +130,9 @@ pub enum NetError {
     #[error("the answer of {origin} broke off")]
     #[class(Transient)]
     BrokenOff {
-        /// Where the request went.
+        /// The origin of the request.
         origin: Origin,
-        /// Why.
+        /// The cause.
         #[source]
         source: reqwest::Error,
     },
@@ -142,34 +140,34 @@ pub enum NetError {
     #[error("{origin} {}", .late.sentence())]
     #[class(Transient)]
     TimedOut {
-        /// Where the request went.
+        /// The origin of the request.
         origin: Origin,
-        /// Which deadline.
+        /// The deadline that passed.
         late: DeadlineKind,
     },
     /// A redirection, which is never followed.
     #[error("{origin} answered with a redirection ({status}), which is not followed")]
     #[class(Upstream, hint = "write the address that the server redirects to in the configuration")]
     Redirected {
-        /// Where the request went.
+        /// The origin of the request.
         origin: Origin,
         /// The status.
         status: u16,
-        /// Where to, as the server says; for whoever goes there by a decision of its own.
+        /// The target of the redirect in the server's words, for a caller that decides to go there.
         location: Option<String>,
     },
     /// The body is larger than the caller allows.
     #[error("the answer of {origin} is larger than {limit_bytes} bytes")]
     #[class(Upstream)]
     TooLarge {
-        /// Where the request went.
+        /// The origin of the request.
         origin: Origin,
         /// The cap.
         limit_bytes: u64,
     },
 }
 
-/// Which deadline passed.
+/// A deadline that passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeadlineKind {
     /// The connection did not come about.

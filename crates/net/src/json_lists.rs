@@ -10,7 +10,7 @@ pub(crate) struct JsonLists {
     /// Lists that are open.
     depth: u64,
     in_text: bool,
-    /// Whether the byte before was a backslash that belongs to the next one.
+    /// The byte before was a backslash that belongs to the next one.
     is_escaped: bool,
 }
 

@@ -8,12 +8,13 @@
 //! to another machine. This crate must never sign, pay without a [`Payer`] that
 //! the caller gave it, or repeat what its caller did not say may be repeated.
 
-mod breaker;
+pub mod breaker;
 pub mod client;
 pub mod error;
 mod json_lists;
 pub mod limits;
 pub mod origin;
+mod origin_breakers;
 pub mod pay;
 pub mod proxy;
 pub mod redact;

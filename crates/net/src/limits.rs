@@ -16,10 +16,10 @@ pub const BODY_BYTES_MAX: u64 = 1 << 20;
 /// but the rest, so this limit only ends a body without an end.
 pub const UNLISTED_BYTES_MAX: u64 = 1 << 30;
 
-/// How long a connection may take to come about: names, TCP and TLS.
+/// The longest time to make a connection: names, TCP and TLS.
 pub const CONNECT: Duration = Duration::from_secs(10);
 
-/// How long a request may take. The time to connect is the client's.
+/// The deadlines of a request. The time to connect is the client's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Deadlines {
     /// From the request to its answer's head, and between two pieces of the
@@ -35,12 +35,12 @@ impl Default for Deadlines {
     }
 }
 
-/// How a client bears with servers that fail.
+/// The reaction of a client to servers that fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetryPolicy {
-    /// What the waits before a request is sent again grow from.
+    /// The base from which the waits before repeats grow.
     pub first_wait: Duration,
-    /// How long an origin that failed again and again is left alone.
+    /// The time for which an origin is left alone after it failed again and again.
     pub rest: Duration,
 }
 
@@ -63,13 +63,13 @@ pub const EGRESS_TARGET_BYTES_MAX: usize = 4 << 10;
 /// Requests of sandboxed programs in a day, over all of them.
 pub const EGRESS_REQUESTS_PER_DAY: u32 = 20_000;
 
-/// How long a command may take to send the head of a request, or the greeting in a tunnel.
+/// The longest time until a command sends the head of a request, or the greeting in a tunnel.
 pub const EGRESS_HEAD: Duration = Duration::from_secs(10);
 
 /// Connections of one command to the proxy at once; more wait.
 pub const EGRESS_CONNECTIONS_MAX: usize = 32;
 
-/// What commands may send and receive through the proxy.
+/// The limits on a command's traffic through the proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Allowance {
     /// Requests in any minute, over all commands.
@@ -78,10 +78,10 @@ pub struct Allowance {
     pub bytes_per_request: u64,
     /// Bytes of all requests of one command, both directions together.
     pub bytes_per_run: u64,
-    /// How long a request may go on without a byte. It is looked at so often, so that up to
+    /// The longest time of a request without a byte. The check runs at this interval, so up to
     /// twice as long may pass.
     pub idle: Duration,
-    /// How long a request may take in all.
+    /// The longest time of a request in all.
     pub total: Duration,
 }
 

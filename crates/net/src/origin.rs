@@ -31,7 +31,7 @@ pub enum OriginError {
     NotBare(String),
 }
 
-/// How a request travels.
+/// The scheme of a URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scheme {
     /// In the open.
@@ -41,7 +41,7 @@ pub enum Scheme {
 }
 
 impl Scheme {
-    /// How it is written, with the port that goes without saying.
+    /// Returns the scheme's text and its default port.
     const fn written(self) -> (&'static str, u16) {
         match self {
             Self::Http => ("http", 80),
@@ -49,7 +49,7 @@ impl Scheme {
         }
     }
 
-    /// How it is written.
+    /// Returns the scheme's text.
     #[must_use]
     pub const fn name(self) -> &'static str {
         self.written().0
@@ -65,11 +65,11 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// The origin of a URL, whatever its path.
+    /// Returns the origin of a URL, whatever its path.
     ///
     /// # Errors
-    /// When the URL is not http or https, has no host or holds credentials.
-    pub fn of(url: &Url) -> Result<Self, OriginError> {
+    /// Fails if the URL is not http or https, has no host or holds credentials.
+    pub fn from_url(url: &Url) -> Result<Self, OriginError> {
         let scheme = match url.scheme() {
             "http" => Scheme::Http,
             "https" => Scheme::Https,
@@ -96,7 +96,7 @@ impl Origin {
         Self { scheme: Scheme::Https, host: self.host.clone(), port }
     }
 
-    /// How requests to it travel.
+    /// Returns the scheme of requests to the origin.
     #[must_use]
     pub const fn scheme(&self) -> Scheme {
         self.scheme
@@ -140,7 +140,7 @@ impl FromStr for Origin {
     fn from_str(text: &str) -> Result<Self, OriginError> {
         let shown = || text.chars().take(80).collect::<String>();
         let url = Url::parse(text).map_err(|_| OriginError::NotUrl(shown()))?;
-        let origin = Self::of(&url)?;
+        let origin = Self::from_url(&url)?;
         let bare = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
         if bare { Ok(origin) } else { Err(OriginError::NotBare(shown())) }
     }

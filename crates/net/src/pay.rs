@@ -1,11 +1,9 @@
 //! Requests that may have to be paid for, by HTTP status 402.
 //!
-//! Whoever pays is given with the one request that may be paid for, and is never
-//! kept by the client: there must never be a payment that nobody asked for by
-//! name. A request is sent without payment first, and once more, with one; the
-//! payer hears what became of it whatever that is, except when the future is
-//! dropped. Then it is as after a crash: what the payer stored says what was
-//! signed.
+//! The payer is passed with the one request that may be paid for, and the client never keeps it:
+//! there must never be a payment that nobody asked for by name. A request is sent without a payment
+//! first, and then once more with one. The payer learns the outcome, whatever it is, unless the
+//! future is dropped. That is then like a crash: the payer's own record says what was signed.
 
 use std::future::Future;
 
@@ -24,10 +22,10 @@ const PAYMENT_REQUIRED: u16 = 402;
 /// The largest body that a demand may have, in bytes.
 const DEMAND_BYTES_MAX: u64 = 64 * 1024;
 
-/// What a server answered instead: what it wants to be paid, and how.
+/// A server's demand for payment, in place of an answer.
 #[derive(Debug)]
 pub struct PaymentChallenge {
-    /// Who wants it.
+    /// The origin that demands it.
     pub origin: Origin,
     /// The answer with status 402; at most 64 KiB of body.
     pub reply: FullResponse,
@@ -38,17 +36,17 @@ pub struct PaymentChallenge {
 pub struct PaymentHeader {
     /// `x-payment` or `payment-signature`.
     pub header: &'static str,
-    /// Its value. Whoever has it can have it settled.
+    /// Its value. Anybody who has it can have it settled.
     pub value: Secret,
 }
 
 /// Pays for one request.
 pub trait Payer: Send + Sync {
-    /// What it has to know of a payment to settle it.
+    /// The payer's record of a payment under way.
     type Pending: Send;
-    /// What came of a request that was paid for.
+    /// The outcome of a paid request.
     type Outcome: Send;
-    /// Why there is none.
+    /// The error of a request without an outcome.
     type Error: From<NetError> + Send;
 
     /// Pays, or refuses to. What was signed has to be stored before this returns.
@@ -67,7 +65,7 @@ pub trait Payer: Send + Sync {
     ) -> impl Future<Output = Result<Self::Outcome, Self::Error>> + Send;
 }
 
-/// What a request that could have been paid for brought.
+/// The result of a request that could have been paid for.
 #[derive(Debug)]
 pub enum PaidResponse<T> {
     /// The server wanted no payment.
@@ -82,7 +80,7 @@ impl HttpClient {
     /// itself; the second is never repeated.
     ///
     /// # Errors
-    /// When nobody may be paid there, when the request fails before there is a
+    /// Fails if nobody may be paid there, when the request fails before there is a
     /// demand, and whatever the payer says.
     pub async fn request_paying<P: Payer>(
         &self,
@@ -90,7 +88,7 @@ impl HttpClient {
         payees: &Payees,
         payer: &P,
     ) -> Result<PaidResponse<P::Outcome>, P::Error> {
-        let origin = Origin::of(&request.url).map_err(|source| NetError::Url { source })?;
+        let origin = Origin::from_url(&request.url).map_err(|source| NetError::Url { source })?;
         if !payees.contain(&origin) {
             return Err(NetError::NotPaid { origin }.into());
         }
@@ -124,7 +122,7 @@ pub enum PayeesError {
     Entry {
         /// The entry.
         entry: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: OriginError,
     },
@@ -133,14 +131,14 @@ pub enum PayeesError {
     TooWide(String),
 }
 
-/// Who may be paid: nobody, unless the list names them.
+/// The origins that may be paid: only those on the list.
 #[derive(Debug, Clone, Default)]
 pub struct Payees(Vec<PayeeEntry>);
 
 #[derive(Debug, Clone)]
 struct PayeeEntry {
     origin: Origin,
-    /// Whether hosts below it are meant too.
+    /// Hosts below it are included.
     below: bool,
 }
 
@@ -156,7 +154,7 @@ impl Payees {
         entries.into_iter().map(PayeeEntry::parse).collect::<Result<_, _>>().map(Self)
     }
 
-    /// Whether an origin is on the list.
+    /// Returns whether an origin is on the list.
     #[must_use]
     pub fn contain(&self, origin: &Origin) -> bool {
         self.0.iter().any(|entry| entry.contains(origin))
@@ -165,7 +163,7 @@ impl Payees {
 
 impl PayeeEntry {
     fn parse(text: &str) -> Result<Self, PayeesError> {
-        let failed = |source| PayeesError::Entry { entry: shown(text), source };
+        let failed = |source| PayeesError::Entry { entry: shorten(text), source };
         if text.contains("://") {
             return Ok(Self { origin: text.parse().map_err(failed)?, below: false });
         }
@@ -175,7 +173,7 @@ impl PayeeEntry {
         // that is empty or a star would look as if it stood for many.
         let label = |label: &str| label.is_empty() || label.contains('*');
         let wide = below && (!origin.host().contains('.') || origin.host().split('.').any(label));
-        if wide { Err(PayeesError::TooWide(shown(text))) } else { Ok(Self { origin, below }) }
+        if wide { Err(PayeesError::TooWide(shorten(text))) } else { Ok(Self { origin, below }) }
     }
 
     fn contains(&self, asked: &Origin) -> bool {
@@ -186,6 +184,6 @@ impl PayeeEntry {
     }
 }
 
-fn shown(text: &str) -> String {
+fn shorten(text: &str) -> String {
     text.chars().take(80).collect()
 }

@@ -42,7 +42,7 @@ use reqwest::Url;
 
 pub use futures_util::future::BoxFuture;
 
-/// How long no connection is taken after the system could give none.
+/// The pause after the system could give no connection.
 const NO_CONNECTION: Duration = Duration::from_millis(100);
 
 /// The window of [`Allowance::requests_per_minute`].
@@ -50,12 +50,12 @@ const MINUTE: Duration = Duration::from_secs(60);
 /// The window of [`EGRESS_REQUESTS_PER_DAY`].
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A request that somebody in the sandbox wants to send.
+/// A request that a program in the sandbox wants to send.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EgressRequest {
     /// The method; `CONNECT` for a tunnel.
     pub method: String,
-    /// Where it goes. Of a tunnel no more is known than its origin.
+    /// The target. Of a tunnel only its origin is known.
     pub url: Url,
     /// The origin of that.
     pub origin: Origin,
@@ -64,13 +64,13 @@ pub struct EgressRequest {
 /// A request that may be sent.
 #[derive(Debug)]
 pub struct AllowedRequest<T> {
-    /// What the gate calls it.
+    /// The gate's ticket.
     pub ticket: T,
-    /// Where it is sent: the origin that was asked for, or the same host over TLS.
+    /// The origin to send it to: the requested one, or the same host over TLS.
     pub to: Origin,
-    /// Whether the creator's configuration spells that origin out, so that it may be on
-    /// this machine or in a private network.
-    pub spelled: bool,
+    /// The creator's configuration spells the origin out, so it may be on this machine or in a
+    /// private network.
+    pub allowlisted: bool,
     /// Headers that are put in, whatever the program sent under their names. Never into a
     /// tunnel.
     pub headers: Vec<(String, Secret)>,
@@ -81,13 +81,13 @@ pub struct AllowedRequest<T> {
 pub struct EgressRefusal {
     /// The rule that says so.
     pub rule: String,
-    /// What was refused and what to do, in plain words on one line.
+    /// The refusal and its remedy, in plain words on one line.
     pub sentence: String,
 }
 
-/// Who judges requests and keeps what becomes of them.
+/// Judges requests and records their ends.
 pub trait Gate: Send + Sync + 'static {
-    /// What it knows a request by, after having let it through.
+    /// The gate's identification of an allowed request.
     type Ticket: Send + Sync;
 
     /// Judges a request, and has written down that it will be sent when it says so.
@@ -99,14 +99,14 @@ pub trait Gate: Send + Sync + 'static {
     /// Takes what came of one that it let through.
     fn ended(&self, ticket: Self::Ticket, came: EgressOutcome) -> BoxFuture<'_, ()>;
 
-    /// Where bytes are counted against [`Allowance::bytes_per_run`], for one that keeps the
-    /// count from run to run.
+    /// Returns the counter for [`Allowance::bytes_per_run`], for a gate that keeps the count from
+    /// run to run.
     fn spent(&self) -> Arc<AtomicU64> {
         Arc::default()
     }
 }
 
-/// Who knows the addresses of names.
+/// Resolves names to addresses.
 pub trait NameResolver: Send + Sync {
     /// All addresses of a name.
     fn lookup<'a>(&'a self, name: &'a str) -> BoxFuture<'a, std::io::Result<Vec<IpAddr>>>;
@@ -122,7 +122,7 @@ impl NameResolver for SystemResolver {
     }
 }
 
-/// Who can let more pass and where, to complete a refusal.
+/// The person and the setting that can allow more, to complete a refusal.
 #[derive(Debug, Clone, Copy)]
 pub struct EgressRemedy {
     /// More requests in a minute.
@@ -146,7 +146,7 @@ pub struct Proxy {
     remedy: EgressRemedy,
     names: Arc<dyn NameResolver>,
     tls: TlsConnector,
-    /// What is counted of the minute, and of the day.
+    /// The requests of the minute, and of the day.
     rates: Arc<Mutex<[RequestCounter; 2]>>,
     /// The server behind the proxy's own address.
     own_server: Option<SocketAddr>,
@@ -170,7 +170,7 @@ impl RequestCounter {
         Self { span, since: Instant::now(), requests: 0 }
     }
 
-    /// Whether one more fits, in a new span if the last one is over.
+    /// Returns whether one more request fits, in a new span if the last one is over.
     fn has_room(&mut self, max: u32) -> bool {
         if self.since.elapsed() >= self.span {
             *self = Self::new(self.span);
@@ -179,7 +179,7 @@ impl RequestCounter {
     }
 }
 
-/// What the connections of one command share.
+/// The state that the connections of one command share.
 struct ProxyRun<G> {
     proxy: Proxy,
     gate: Arc<G>,
@@ -193,7 +193,7 @@ impl Proxy {
     /// A proxy with these limits and this resolver.
     ///
     /// # Errors
-    /// When TLS cannot be set up.
+    /// Fails if TLS cannot be set up.
     pub fn new(allowance: Allowance, names: Arc<dyn NameResolver>) -> Result<Self, NetError> {
         let rates = [RequestCounter::new(MINUTE), RequestCounter::new(DAY)];
         let rates = Arc::new(Mutex::new(rates));

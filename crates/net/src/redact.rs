@@ -8,7 +8,7 @@ use automaton_core::secret::Secret;
 use automaton_core::text::is_hidden;
 use reqwest::Url;
 
-/// What stands in the place of what must not be seen.
+/// The replacement for hidden text.
 const HIDDEN: &str = "***";
 
 /// Words after which servers quote a credential, and what keys begin with.

@@ -34,13 +34,13 @@ const OWN: [&str; 13] = [
     "transfer-encoding",
     "upgrade",
 ];
-/// How the names of others begin that only this program may set: what speaks to
-/// proxies, and what pays.
+/// The beginnings of header names that only this program may set: those for proxies, and those that
+/// pay.
 const OWN_BEGIN: [&str; 3] = ["proxy-", "x-payment", "payment-"];
 /// Characters of a name that an error shows.
 const NAME_CHARS_MAX: usize = 80;
 
-/// What is asked for.
+/// The method of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HttpMethod {
     /// To be told something.
@@ -91,8 +91,8 @@ impl Header {
         }
     }
 
-    /// Whether it is one that pays, in either version of x402. One that somebody
-    /// else named never does: it is refused.
+    /// Returns whether the header pays, in either version of x402. A header that somebody else
+    /// named never does: it is refused.
     fn pays(&self) -> bool {
         let ours = !matches!(self, Self::Named(..));
         ours && [X_PAYMENT, PAYMENT_SIGNATURE]
@@ -104,9 +104,9 @@ impl Header {
 /// One request.
 #[derive(Clone)]
 pub struct HttpRequest {
-    /// What is asked for.
+    /// The method.
     pub method: HttpMethod,
-    /// Where.
+    /// The URL.
     pub url: Url,
     /// The headers besides those that every request has.
     pub headers: Vec<Header>,
@@ -115,16 +115,16 @@ pub struct HttpRequest {
     pub idempotency_key: Option<String>,
     /// The body; empty for none.
     pub body: Vec<u8>,
-    /// How long it may take, however often it is sent.
+    /// The deadlines, over all repeats.
     pub deadlines: Deadlines,
     /// The largest body that the answer may have, in bytes.
     pub body_bytes_max: u64,
-    /// Whether lists in a JSON body are emptied as they arrive. The cap then counts the rest
-    /// alone, and the body may have [`UNLISTED_BYTES_MAX`] bytes before.
+    /// Empties lists in a JSON body as they arrive. The cap then counts only the rest, and the body
+    /// may have [`UNLISTED_BYTES_MAX`] bytes before.
     ///
     /// [`UNLISTED_BYTES_MAX`]: crate::limits::UNLISTED_BYTES_MAX
     pub empties_lists: bool,
-    /// Whether it may be sent again.
+    /// The rule for repeats.
     pub retry: Retry,
 }
 
@@ -145,12 +145,12 @@ impl HttpRequest {
         }
     }
 
-    /// Whether it holds a payment.
+    /// Returns whether the request holds a payment.
     pub(crate) fn pays(&self) -> bool {
         self.headers.iter().any(Header::pays)
     }
 
-    /// Whether it is sent again when it fails.
+    /// Returns whether the request is sent again when it fails.
     ///
     /// # Errors
     /// [`NetError::NotRepeatable`] when its caller wants that of a request whose
@@ -177,10 +177,10 @@ impl HttpRequest {
         let key = self.idempotency_key.clone().map(|key| Header::Open(IDEMPOTENCY_KEY, key));
         for header in self.headers.iter().chain(&key) {
             let (name, text) = header.parts();
-            let unsendable = || NetError::Header { name: shown(name) };
+            let unsendable = || NetError::Header { name: redact_name(name) };
             let parsed = HeaderName::from_bytes(name.as_bytes()).map_err(|_| unsendable())?;
             if matches!(header, Header::Named(..)) && is_own(&parsed) {
-                return Err(NetError::HeaderRefused { name: shown(name) });
+                return Err(NetError::HeaderRefused { name: redact_name(name) });
             }
             let mut value = HeaderValue::from_str(text).map_err(|_| unsendable())?;
             value.set_sensitive(matches!(header, Header::Secret(..)));
@@ -201,13 +201,13 @@ impl fmt::Debug for HttpRequest {
     }
 }
 
-/// Whether only this program may set a header. The name is in lower case.
+/// Returns whether only this program may set a header. The name is in lower case.
 fn is_own(name: &HeaderName) -> bool {
     let name = name.as_str();
     OWN.contains(&name) || OWN_BEGIN.iter().any(|begin| name.starts_with(begin))
 }
 
-fn shown(name: &str) -> String {
+fn redact_name(name: &str) -> String {
     redact::text(name, &[], NAME_CHARS_MAX)
 }
 

@@ -1,7 +1,7 @@
-//! What comes back: a head, and a body that is read under the request's limits.
+//! Responses: a head, and a body that is read under the request's limits.
 //!
-//! Must never read beyond a cap or a deadline, and never take a body that broke
-//! off for a whole one.
+//! Must never read beyond a cap or a deadline, and never take a body that broke off for a complete
+//! one.
 
 use std::future::Future;
 
@@ -60,7 +60,7 @@ impl HttpResponse {
     /// No deadline of the request holds for it.
     ///
     /// # Errors
-    /// When the server changed to none.
+    /// Fails if the server changed to none.
     pub async fn upgrade(self) -> Result<Upgraded, NetError> {
         let ResponseBody { response, clock, .. } = self.body;
         let upgraded = response.upgrade().await;
@@ -73,7 +73,7 @@ impl HttpResponse {
     /// As [`ResponseBody::chunk`].
     pub async fn read(self) -> Result<FullResponse, NetError> {
         let Self { status, headers, body } = self;
-        Ok(HttpResponse { status, headers, body: body.whole().await? })
+        Ok(HttpResponse { status, headers, body: body.read_to_end().await? })
     }
 }
 
@@ -86,7 +86,7 @@ pub struct ResponseBody {
     lists: JsonLists,
 }
 
-/// How much of a body may arrive, and how much of it may be given on.
+/// The limits on the bytes of a body that may arrive, and on those passed on.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BodyLimits {
     /// The largest body that may arrive, in bytes.
@@ -98,7 +98,8 @@ pub(crate) struct BodyLimits {
 }
 
 impl BodyLimits {
-    /// Limits for a body of at most so many bytes; after its lists were emptied, if they are.
+    /// Creates limits for a body of at most `limit_bytes`, counted after its lists were emptied,
+    /// if they are.
     pub(crate) const fn new(limit_bytes: u64, empties_lists: bool) -> Self {
         let arriving_bytes = if empties_lists { UNLISTED_BYTES_MAX } else { limit_bytes };
         Self {
@@ -122,7 +123,7 @@ impl ResponseBody {
     /// The next piece; `None` at the end.
     ///
     /// # Errors
-    /// When a deadline passes, the body grows beyond its cap or breaks off.
+    /// Fails if a deadline passes, the body grows beyond its cap or breaks off.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, NetError> {
         let read = self.clock.within(self.response.chunk()).await?;
         let origin = &self.clock.origin;
@@ -139,16 +140,16 @@ impl ResponseBody {
         Ok(Some(chunk))
     }
 
-    /// All that is left of the body.
+    /// Reads the rest of the body.
     ///
     /// # Errors
     /// As [`ResponseBody::chunk`].
-    pub async fn whole(mut self) -> Result<Vec<u8>, NetError> {
-        let mut whole = Vec::new();
+    pub async fn read_to_end(mut self) -> Result<Vec<u8>, NetError> {
+        let mut body = Vec::new();
         while let Some(chunk) = self.chunk().await? {
-            whole.extend_from_slice(&chunk);
+            body.extend_from_slice(&chunk);
         }
-        Ok(whole)
+        Ok(body)
     }
 
     /// Lowers the cap of a body of which nothing was read yet.
@@ -171,7 +172,7 @@ impl Countdown {
         Self { origin, deadlines, end: Instant::now() + deadlines.total }
     }
 
-    /// Whether the request may still be under way at this time.
+    /// Returns whether the request may still be under way at this time.
     pub(crate) fn reaches(&self, time: Instant) -> bool {
         time < self.end
     }

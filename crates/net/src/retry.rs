@@ -9,14 +9,14 @@ use automaton_core::entropy::Entropy;
 
 use crate::limits::RETRY_AFTER_MAX;
 
-/// How often a request is sent again at most.
+/// The most repeats of a request.
 pub(crate) const REPEATS_MAX: u32 = 3;
 /// The longest wait that no server asked for.
 const WAIT_MAX: Duration = Duration::from_secs(30);
 
-/// Whether a request may be sent again when it failed, or was answered with 429,
-/// 500, 502, 503 or 504: at most three times, within its deadline. A caller that reads more
-/// of an answer than its status uses [`HttpClient::request_judged`].
+/// The rule for repeats of a request that failed, or was answered with 429, 500, 502, 503 or 504:
+/// at most three, within its deadline. A caller that reads more of an answer than its status uses
+/// [`HttpClient::request_judged`].
 ///
 /// [`HttpClient::request_judged`]: crate::HttpClient::request_judged
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,14 +33,13 @@ pub enum Retry {
     WhenRefused,
 }
 
-/// Whether a status says that the same request may be answered better later.
+/// Returns whether a status says that the same request may be answered better later.
 pub(crate) const fn is_retryable(status: u16) -> bool {
     matches!(status, 429 | 500 | 502 | 503 | 504)
 }
 
-/// How long to wait before a repeat, the first of which is 0: `first · 2ⁿ · u`,
-/// at most 30 s, with u from 0.5 up to but not 1.5, so that clients that failed
-/// together do not come back together.
+/// Returns the wait before a repeat, of which the first is 0: `first · 2ⁿ · u`, at most 30 s, with
+/// u from 0.5 up to but not 1.5, so that clients that failed together do not come back together.
 pub(crate) fn back_off(first: Duration, repeat: u32, entropy: &dyn Entropy) -> Duration {
     let factor = 2_u32.saturating_pow(repeat);
     let per_mille = 500 + entropy.below(1000);
@@ -48,9 +47,8 @@ pub(crate) fn back_off(first: Duration, repeat: u32, entropy: &dyn Entropy) -> D
         / 1000
 }
 
-/// What a server asks for by `Retry-After` in seconds (RFC 9110, § 10.2.3). Its
-/// other form, a date, would be compared with a clock that may be wrong, and is
-/// left to the usual wait.
+/// Parses a server's `Retry-After` in seconds (RFC 9110, § 10.2.3). Its other form, a date, would
+/// be compared with a clock that may be wrong, and is left to the usual wait.
 pub(crate) fn retry_after(value: Option<&str>) -> Option<Duration> {
     let digits = value?.trim();
     let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());

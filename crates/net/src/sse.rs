@@ -33,11 +33,11 @@ pub struct SseEvent {
 pub struct Events {
     line: Vec<u8>,
     event: SseEvent,
-    /// Whether the event has a data line; an empty one counts.
+    /// The event has a data line; an empty one counts.
     has_data: bool,
-    /// Whether the last byte was CR: an LF that follows belongs to it.
+    /// The last byte was CR, so an LF that follows belongs to it.
     after_cr: bool,
-    /// Whether a line has ended already: only the first may begin with a mark.
+    /// A line has ended already. Only the first may begin with a byte order mark.
     begun: bool,
 }
 
@@ -45,7 +45,7 @@ impl Events {
     /// Takes the next bytes and gives the events that are complete with them.
     ///
     /// # Errors
-    /// When a limit is passed; the stream is of no use from there on.
+    /// Fails if a limit is passed; the stream is of no use from there on.
     pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<SseEvent>, SseError> {
         let mut complete = Vec::new();
         for &byte in bytes {

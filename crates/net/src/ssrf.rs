@@ -10,8 +10,8 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use automaton_core::names::Names;
 
-/// What kind of place an address is.
-/// Its [`name`](Self::name) is what it is called in a sentence.
+/// The kind of network that an address belongs to. Its [`name`](Self::name) is the one in
+/// sentences.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Names)]
 pub enum AddressClass {
     /// Another machine on the public net.
@@ -32,33 +32,32 @@ pub enum AddressClass {
     Reserved,
 }
 
-/// How far a request may reach.
+/// The networks that a request may reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AddressScope {
-    /// Only to the public net.
+    /// The public net alone.
     Global,
-    /// To an origin that the creator spelled out by name: also to this machine
-    /// and to private networks. Never to the rest, since a name's addresses are
-    /// chosen by whoever answers for the name, not by the creator.
-    SpelledName,
-    /// To an address that the creator spelled out digit by digit.
-    SpelledAddress,
+    /// Also this machine and private networks, for an origin that the creator spelled out by
+    /// name. Never the rest: the name's server chooses the addresses, and not the creator.
+    AllowlistedName,
+    /// Any address, for one that the creator spelled out digit by digit.
+    AllowlistedAddress,
 }
 
 impl AddressScope {
-    /// Whether a request with this reach may go to an address of this kind.
+    /// Returns whether a request with this scope may go to an address of this kind.
     #[must_use]
     pub const fn permits(self, class: AddressClass) -> bool {
         use AddressClass::{Global, Loopback, Private};
         match self {
             Self::Global => matches!(class, Global),
-            Self::SpelledName => matches!(class, Global | Loopback | Private),
-            Self::SpelledAddress => true,
+            Self::AllowlistedName => matches!(class, Global | Loopback | Private),
+            Self::AllowlistedAddress => true,
         }
     }
 }
 
-/// What kind of place an address is.
+/// Returns the kind of network that an address belongs to.
 #[must_use]
 pub fn classify(address: IpAddr) -> AddressClass {
     match address {

@@ -1,8 +1,9 @@
-//! Whom TLS believes beside the authorities that are compiled in: those of the operator.
+//! The operator's certificate authorities, which TLS trusts beside the compiled-in ones.
 //!
-//! Their certificates come from files that the operator names, are read once, before anything
-//! is connected, and hold for the whole process; a child gets what its parent read. Must never pass
-//! over a certificate that cannot be used: who wants a private authority gets it or an error.
+//! Their certificates come from files that the operator names. They are read once, before anything
+//! is connected, and hold for the whole process; a child gets those that its parent read. Must
+//! never skip a certificate that cannot be used: an operator who names an authority gets it or an
+//! error.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -22,7 +23,7 @@ const ALL_BYTES_MAX: usize = 1024 * 1024;
 /// Files of a folder at most.
 const FILES_MAX: usize = 4_000;
 
-/// What the process believes; nothing until somebody says.
+/// The authorities that the process trusts; none until they are set.
 static BELIEVED: OnceLock<PrivateAuthorities> = OnceLock::new();
 
 /// Certificates that are not usable as those of authorities.
@@ -34,9 +35,9 @@ pub enum TrustError {
     Unreadable {
         /// The file or folder.
         path: PathBuf,
-        /// What named it.
+        /// The variable that names it.
         variable: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// There is nothing in it that could be trusted, or something that cannot be.
@@ -49,9 +50,9 @@ pub enum TrustError {
     Unusable {
         /// The file or folder.
         path: PathBuf,
-        /// What named it.
+        /// The variable that names it.
         variable: &'static str,
-        /// What is wrong.
+        /// The defect.
         why: String,
     },
 }

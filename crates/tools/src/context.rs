@@ -29,28 +29,28 @@ use crate::error::HandleError;
 
 pub use futures_util::future::BoxFuture;
 
-/// What a handle gives.
+/// Result of a handle.
 pub type HandleFuture<'a, T> = BoxFuture<'a, Result<T, HandleError>>;
 
-/// What a call has to run with.
+/// Environment of a call.
 #[derive(Clone, Copy)]
 pub struct ToolContext<'a> {
     /// The call.
     pub call: CallId,
-    /// When it began.
+    /// Start of the call.
     pub now: Timestamp,
     /// Tokens that its result may have.
     pub room: u32,
-    /// What the model's words are worth in this turn: the automaton's own,
-    /// unless the turn answers somebody less trusted.
+    /// Label of the model's words in this turn: the automaton's own, unless the turn answers a
+    /// less trusted author.
     pub voice: Label,
-    /// What the call was judged under.
+    /// Provenance under which the call was judged.
     pub provenance: CallProvenance,
     /// Commands and files.
     pub workspace: &'a dyn WorkspaceHandle,
-    /// What the automaton knows.
+    /// The memory.
     pub memory: &'a dyn MemoryHandle,
-    /// What it thinks of itself.
+    /// The soul.
     pub soul: &'a dyn SoulHandle,
     /// Messages to others.
     pub mailbox: &'a dyn MailboxHandle,
@@ -60,11 +60,11 @@ pub struct ToolContext<'a> {
     pub treasury: &'a dyn TreasuryHandle,
     /// The schedule of its heartbeat.
     pub schedule: &'a dyn ScheduleHandle,
-    /// What is left when money runs out.
+    /// Survival tools.
     pub survival: &'a dyn SurvivalHandle,
     /// Machines for rent.
     pub machines: &'a dyn MachinesHandle,
-    /// What it thinks with.
+    /// Models.
     pub models: &'a dyn ModelsHandle,
 }
 
@@ -88,7 +88,7 @@ pub struct CallProvenance {
     pub heard: Label,
     /// The creator's approval of this very call.
     pub approval: Option<ApprovalId>,
-    /// How well off the automaton is, where that is known.
+    /// Survival tier, if it is known.
     pub tier: Option<SurvivalTier>,
     /// The number of the turn in its wake, from 1.
     pub turn_of_wake: u32,
@@ -112,7 +112,7 @@ pub trait WorkspaceHandle: Send + Sync {
     /// automaton's process ends. While one goes on, commands run in the same sandbox.
     fn start<'a>(&'a self, command: &'a str, behalf: CallProvenance) -> HandleFuture<'a, u32>;
 
-    /// What was started, the ended among it as long as there is room.
+    /// Returns background processes, with recently ended ones.
     fn processes(&self) -> HandleFuture<'_, Vec<BackgroundProcess>>;
 
     /// One of them, with what it has written, after so long or when it has ended; ended by
@@ -130,7 +130,7 @@ pub trait WorkspaceHandle: Send + Sync {
     fn read<'a>(&'a self, path: &'a WorkspacePath, bytes_max: u64)
     -> HandleFuture<'a, FileContent>;
 
-    /// What is in a folder, or the one file that is named.
+    /// Lists a folder, or a single file.
     fn list<'a>(&'a self, path: &'a WorkspacePath, reach: ListOptions)
     -> HandleFuture<'a, Listing>;
 
@@ -156,15 +156,15 @@ pub trait WorkspaceHandle: Send + Sync {
 /// A command that has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandOutput {
-    /// How.
+    /// Exit status.
     pub status: ExitStatus,
-    /// What it wrote to its standard output.
+    /// Standard output.
     pub stdout: CapturedOutput,
     /// The same for errors.
     pub stderr: CapturedOutput,
-    /// What held its limits, in words.
+    /// Limits that held, in words.
     pub limits: String,
-    /// Whose words that may be: what it was sent from outside is not its own.
+    /// Label of the outputs. Data from outside is not the automaton's own.
     pub label: Label,
 }
 
@@ -175,13 +175,13 @@ pub struct BackgroundProcess {
     pub id: u32,
     /// The command.
     pub command: String,
-    /// How it ended, if it has.
+    /// Exit status, if it has ended.
     pub ended: Option<ExitStatus>,
-    /// What it has written so far.
+    /// Standard output so far.
     pub stdout: CapturedOutput,
     /// The same for errors.
     pub stderr: CapturedOutput,
-    /// Whose words that may be.
+    /// Label of the outputs.
     pub label: Label,
 }
 
@@ -192,7 +192,7 @@ pub struct FileContent {
     pub bytes: Vec<u8>,
     /// The size of the whole file.
     pub total_bytes: u64,
-    /// Whose words it holds.
+    /// Label of the text.
     pub label: Label,
 }
 
@@ -201,7 +201,7 @@ pub struct FileContent {
 pub struct FileLines {
     /// As many of those asked for as there are.
     pub read: LinesRead,
-    /// Whose words the file holds.
+    /// Label of the file's text.
     pub label: Label,
 }
 
@@ -211,10 +211,10 @@ pub trait MemoryHandle: Send + Sync {
     /// trusted.
     fn remember(&self, memory: NewMemory) -> HandleFuture<'_, StoreOutcome>;
 
-    /// What may fit a query.
+    /// Returns the candidates for a query.
     fn search(&self, query: MemoryQuery) -> HandleFuture<'_, MemoryMatches>;
 
-    /// What holds under a name, oldest first.
+    /// Returns the current items of a name, oldest first.
     fn named<'a>(
         &'a self,
         tier: MemoryTier,
@@ -235,7 +235,7 @@ pub trait MemoryHandle: Send + Sync {
     fn forget(&self, id: MemoryId) -> HandleFuture<'_, bool>;
 }
 
-/// What the automaton thinks of itself.
+/// The automaton's soul.
 pub trait SoulHandle: Send + Sync {
     /// All of it, as SOUL.md shows it.
     fn view(&self) -> HandleFuture<'_, String>;
@@ -274,7 +274,7 @@ pub trait MailboxHandle: Send + Sync {
 /// A message to be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MessageDraft {
-    /// What it says.
+    /// Text.
     pub body: Labelled,
     /// The message that it answers.
     pub reply_to: Option<MessageId>,
@@ -282,20 +282,20 @@ pub struct MessageDraft {
 
 /// A look at the automaton itself.
 pub trait StatusHandle: Send + Sync {
-    /// How it is.
+    /// Returns the state of the automaton.
     fn status_synopsis(&self) -> HandleFuture<'_, Synopsis>;
 }
 
-/// How the automaton is.
+/// State of the automaton.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Synopsis {
     /// Its name.
     pub name: String,
     /// Its creator: an address, or words.
     pub creator: String,
-    /// What it is doing.
+    /// Current state.
     pub state: AgentState,
-    /// When it was born.
+    /// Time of birth.
     pub born_at: Timestamp,
     /// The time now.
     pub now: Timestamp,
@@ -317,9 +317,9 @@ pub struct Synopsis {
     pub wallet: Option<(String, Balances)>,
     /// Tasks of its heartbeat that are on.
     pub heartbeat: usize,
-    /// Where commands run: a rented machine, or a sandbox.
+    /// Place of commands: a rented machine, or a sandbox.
     pub sandbox: String,
-    /// How commands are limited, in words.
+    /// Limits of commands, in words.
     pub limits: String,
 }
 
@@ -330,25 +330,24 @@ pub trait ScheduleHandle: Send + Sync {
     fn schedule(&self, change: ScheduleChange) -> HandleFuture<'_, String>;
 }
 
-/// What becomes of an entry. What is missing stays as it is.
+/// Change of an entry. Absent values stay.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScheduleChange {
     /// Its name.
     pub name: String,
     /// The task that it runs; for a new one.
     pub task: Option<String>,
-    /// When, in cron.
+    /// Cron expression.
     pub cron: Option<String>,
     /// Or once in so long.
     pub interval: Option<Span>,
-    /// Whether it runs at all.
+    /// True if it runs.
     pub enabled: Option<bool>,
-    /// What is to be done, where that is said.
+    /// Action, if one is named.
     pub action: Option<ScheduleAction>,
 }
 
-/// What is to be done with an entry of the schedule.
-/// Its [`name`](Self::name) is the one for the model.
+/// Action on an entry of the schedule. Its [`name`](Self::name) is the one for the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum ScheduleAction {
@@ -364,7 +363,7 @@ pub enum ScheduleAction {
     Remove,
 }
 
-/// What is left when money runs out. Each says in words what became of it.
+/// Tools for low credits. Each returns its outcome in words.
 pub trait SurvivalHandle: Send + Sync {
     /// Posts how the automaton is to where its creator reads that.
     fn ping(&self) -> HandleFuture<'_, String>;
@@ -376,7 +375,7 @@ pub trait SurvivalHandle: Send + Sync {
     fn enter_low_compute(&self) -> HandleFuture<'_, String>;
 }
 
-/// What the automaton thinks with. Each says in words how that is.
+/// Models. Each method returns its result in words.
 pub trait ModelsHandle: Send + Sync {
     /// The models that there are, with their prices and what they are for.
     fn models(&self) -> HandleFuture<'_, String>;
@@ -384,13 +383,13 @@ pub trait ModelsHandle: Send + Sync {
     /// Thinks with another model from the next turn on; with its usual one, where none is named.
     fn switch_model(&self, to: Option<ModelId>) -> HandleFuture<'_, String>;
 
-    /// What thinking cost in so many days: in all, or of one model.
+    /// Returns the cost of thinking over these days: in all, or of one model.
     fn spending(&self, model: Option<ModelId>, days: u32) -> HandleFuture<'_, String>;
 }
 
 /// The money, and the one door to it.
 pub trait TreasuryHandle: Send + Sync {
-    /// What is there.
+    /// Returns the balances.
     fn balances(&self) -> HandleFuture<'_, Balances>;
 
     /// Buys credits for so many US dollars, or goes on with the purchase that is
@@ -437,24 +436,24 @@ pub trait MachinesHandle: Send + Sync {
 pub struct CreditTransferRequest {
     /// The address that gets them, as the model wrote it.
     pub to: String,
-    /// How much, in whole cents.
+    /// Amount in whole cents.
     pub cents: u64,
 }
 
 /// Credits that were given.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TransferReceipt {
-    /// Who got them.
+    /// Recipient.
     pub to: String,
-    /// How much.
+    /// Amount.
     pub amount: Microcents,
     /// The cloud's id of the transfer.
     pub transfer: String,
-    /// What is there now.
+    /// Balances afterwards.
     pub balances: Balances,
 }
 
-/// What is done at a URL.
+/// Request method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Names)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 #[names(rename_all = "SCREAMING_SNAKE_CASE")]
@@ -474,9 +473,9 @@ pub enum WebMethod {
 /// A request that may cost something.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WebRequest {
-    /// Where, as the model wrote it.
+    /// Address, as the model wrote it.
     pub url: String,
-    /// What is done there.
+    /// Method.
     pub verb: WebMethod,
     /// Headers, as the model wrote them.
     pub headers: BTreeMap<String, String>,
@@ -486,21 +485,21 @@ pub struct WebRequest {
     pub cap_cents: u64,
 }
 
-/// What a request brought.
+/// Result of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FetchResult {
     /// The status.
     pub status: u16,
     /// The body as text.
     pub body: String,
-    /// What was paid, and whether the chain has confirmed it.
+    /// Payment, and whether the chain has confirmed it.
     pub paid: Option<(MicroUsdc, bool)>,
 }
 
-/// What is there, as far as it is known.
+/// Known balances.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Balances {
-    /// When that was asked.
+    /// Time of the reading.
     pub at: Timestamp,
     /// Credits with the cloud; `None` when they could not be read.
     pub credits: Option<Microcents>,
@@ -529,7 +528,7 @@ impl Balances {
     }
 }
 
-/// How an amount is shown that could not be read.
+/// Text for an amount that could not be read.
 const UNKNOWN: &str = "unknown";
 
 /// Credits that were bought.
@@ -537,10 +536,10 @@ const UNKNOWN: &str = "unknown";
 pub struct TopUpReceipt {
     /// For how many US dollars.
     pub usd: u32,
-    /// What was paid.
+    /// Price.
     pub paid: MicroUsdc,
-    /// Whether the chain has confirmed it.
+    /// True if the chain has confirmed it.
     pub settled: bool,
-    /// What is there now.
+    /// Balances afterwards.
     pub balances: Balances,
 }

@@ -1,4 +1,4 @@
-//! What can go wrong with a call, and who is told.
+//! Errors of a call, and their audience.
 //!
 //! A failure whose kind is [`ErrorClass::Internal`] ends the turn; every other is a
 //! result that the model reads and may react to. The text of a failure can
@@ -36,11 +36,11 @@ impl ArgumentError {
 #[error("{message}")]
 #[class(kind = *kind, hint = hint.clone())]
 pub struct HandleError {
-    /// Who has to act. [`ErrorClass::Internal`] ends the turn.
+    /// Party that has to act. [`ErrorClass::Internal`] ends the turn.
     pub kind: ErrorClass,
-    /// What failed, with its causes, as the model may read it.
+    /// Failure with its causes, for the model.
     pub message: String,
-    /// What may be done instead.
+    /// Remedy.
     pub hint: Option<String>,
 }
 
@@ -72,7 +72,7 @@ pub enum ToolError {
     Path {
         /// The path as the model wrote it.
         path: String,
-        /// What is wrong with it.
+        /// Fault of the path.
         source: PathError,
     },
     /// The file was not read.
@@ -80,7 +80,7 @@ pub enum ToolError {
     Read {
         /// The file.
         path: String,
-        /// Why.
+        /// Cause.
         source: HandleError,
     },
     /// The file does not hold text.
@@ -110,7 +110,7 @@ pub enum ToolError {
     Piece {
         /// The file.
         path: String,
-        /// How often it was found.
+        /// Number of occurrences.
         found: usize,
     },
     /// The pattern is no regular expression, or too large a one.
@@ -122,7 +122,7 @@ pub enum ToolError {
     Write {
         /// The file.
         path: String,
-        /// Why.
+        /// Cause.
         source: HandleError,
     },
     /// The fact was not stored.
@@ -130,16 +130,16 @@ pub enum ToolError {
     Remember {
         /// Its key.
         key: String,
-        /// Why.
+        /// Cause.
         source: HandleError,
     },
-    /// What is remembered was left as it is.
+    /// The memory was left unchanged.
     #[error("{id} was left as it is: {why}")]
     #[class(User, hint = "`review_memory` and `recall_facts` show ids, as in m12.")]
     MemoryChange {
         /// The item, as the model named it.
         id: String,
-        /// Why.
+        /// Reason.
         why: &'static str,
     },
     /// The memory was not read.
@@ -187,13 +187,13 @@ pub enum ToolError {
 }
 
 impl ToolError {
-    /// Whether the turn cannot go on after it.
+    /// Returns true if the turn cannot continue after it.
     #[must_use]
     pub fn is_fatal(&self) -> bool {
         self.kind() == ErrorClass::Internal
     }
 
-    /// What the model is told: the failure, its causes, and what may be done.
+    /// Returns the text for the model: the failure, its causes, and the remedy.
     #[must_use]
     pub fn to_model(&self) -> Labelled {
         let hint = self.hint().map_or(String::new(), |hint| format!("\nhint: {hint}"));

@@ -1,4 +1,4 @@
-//! What the automaton can do: one file per tool, one list.
+//! The tools: one file each, and one list.
 //!
 //! A tool turns arguments into a [`PreparedCall`] call, which says what it intends
 //! and runs only with a [`automaton_policy::Permit`]. Everything that has state

@@ -49,7 +49,7 @@ pub(crate) struct Fake {
     pub(crate) file: Option<Vec<u8>>,
     pub(crate) label: Option<Label>,
     pub(crate) listing: Option<Listing>,
-    /// Whether a file that is not held does not exist, in place of a failure.
+    /// True if a missing file does not exist; false for a failure.
     pub(crate) missing: bool,
     pub(crate) writable: bool,
     pub(crate) remembers: bool,
@@ -372,13 +372,13 @@ pub(crate) fn usdc(whole: u64) -> MicroUsdc {
     MicroUsdc::new(whole * 1_000_000)
 }
 
-/// What the policy says to a call in a turn that answers the creator.
+/// Judges a call in a turn that answers the creator.
 pub(crate) fn judged(tool: &str, arguments: &Value) -> Verdict<Box<dyn PreparedCall>> {
     let tool = list::find(tool).unwrap();
     judge(tool.parse(arguments).unwrap(), &facts(tool.spec().risk))
 }
 
-/// What is known in a turn that answers the creator.
+/// Returns the facts of a turn that answers the creator.
 pub(crate) fn facts(risk: Risk) -> Facts {
     let creator = Some(CREATOR.parse().unwrap());
     let input = Label::Creator;

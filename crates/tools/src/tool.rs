@@ -93,20 +93,19 @@ impl Intentional for Box<dyn PreparedCall> {
     }
 }
 
-/// What a call that ran gives back.
+/// Result of a call that ran.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ToolOutput {
-    /// What the model is told, with the label of its least trusted part. A tool that may find
-    /// more than [`ToolContext::room`] says where the rest is; whoever runs it cuts what is longer
-    /// all the same.
+    /// Result for the model, with the label of its least trusted part. A tool that may find more
+    /// than [`ToolContext::room`] says where the rest is. The caller cuts a longer text anyway.
     pub text: Labelled,
-    /// What happens next.
+    /// Continuation of the turn.
     pub after: TurnContinuation,
     /// The exit status of the command, where the call ran one to its end.
     pub exit: Option<ExitStatus>,
 }
 
-/// How the turn goes on after a call.
+/// Continuation of a turn after a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TurnContinuation {
     /// With the next call.
@@ -116,7 +115,7 @@ pub enum TurnContinuation {
 }
 
 impl ToolOutput {
-    /// What a tool found, with the label of whoever wrote it.
+    /// Creates a result with the label of the text's author.
     pub(crate) fn found(label: Label, tool: &str, text: &str) -> Self {
         let text = Labelled::new(label, tool, text);
         Self { text, after: TurnContinuation::Continue, exit: None }
@@ -129,7 +128,7 @@ type RenameArguments = fn(&mut Map<String, Value>);
 /// Sums up a recorded call, see [`Tool::digest`].
 type DigestCall = fn(&CallRecord) -> Option<CallDigest>;
 
-/// What a built-in tool is, apart from its arguments.
+/// Description of a built-in tool, without its arguments.
 pub(crate) struct ToolMetadata {
     pub(crate) name: &'static str,
     pub(crate) description: &'static str,
@@ -262,7 +261,7 @@ pub(crate) struct ReadOnlyTool {
     look: ReadOnlyResult,
 }
 
-/// What a glance gives.
+/// Function of a read-only tool.
 type ReadOnlyResult = for<'a> fn(&'a ToolContext<'a>) -> BoxFuture<'a, Result<String, ToolError>>;
 
 /// There are no arguments.

@@ -6,17 +6,19 @@
 //! be paid.
 
 pub mod evm;
-mod node;
+pub mod rpc;
 mod signer_client;
 #[cfg(test)]
 mod test_node;
+pub mod token;
+pub mod transactions;
 pub mod x402;
 
 pub use automaton_signer::payload::{AuditHead, SignedTransaction, TransactionCall, nonce};
 pub use automaton_signer::signer_of;
 
 pub use evm::ChainClient;
-pub use node::{ChainError, NodeClient};
+pub use rpc::{ChainError, NodeClient, RpcClient};
 pub use signer_client::{SignedAuthorization, SignerClient, SignerClientError};
 
 /// A signer without its process, for the tests of those who have a purse.

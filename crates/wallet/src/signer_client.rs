@@ -55,9 +55,9 @@ impl std::fmt::Debug for SignerClient {
 /// A signed payment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignedAuthorization {
-    /// What the header that pays holds.
+    /// The payload of the header that pays.
     pub payload: ExactPayload,
-    /// When it ends to be valid.
+    /// The end of its validity.
     pub valid_before: Timestamp,
 }
 
@@ -65,7 +65,7 @@ impl SignerClient {
     /// Waits until the signer at the other end is unlocked.
     ///
     /// # Errors
-    /// When it cannot be unlocked or is gone.
+    /// Fails if it cannot be unlocked or is gone.
     pub async fn open(socket: UnixStream) -> Result<Self, SignerClientError> {
         let opened = tokio::task::spawn_blocking(move || Self::open_here(socket)).await;
         let client = opened.map_err(|_| SignerClientError::Cut)??;
@@ -92,7 +92,7 @@ impl SignerClient {
     /// Signs what was chosen, for an intent. The same intent gets the same bytes.
     ///
     /// # Errors
-    /// When the signer refuses, is gone, or signs something else.
+    /// Fails if the signer refuses, is gone, or signs something else.
     pub async fn pay(
         &self,
         intent: PaymentId,
@@ -131,7 +131,7 @@ impl SignerClient {
     /// gas.
     ///
     /// # Errors
-    /// When the signer refuses, is gone, or signs something else.
+    /// Fails if the signer refuses, is gone, or signs something else.
     pub async fn transact(
         &self,
         intent: TransactionId,
@@ -145,7 +145,7 @@ impl SignerClient {
     /// Signs a sign-in; the text that was signed, and the signature in hexadecimal.
     ///
     /// # Errors
-    /// When the signer refuses, is gone, or signs something else.
+    /// Fails if the signer refuses, is gone, or signs something else.
     pub async fn sign_in(&self, message: &SignIn) -> Result<String, SignerClientError> {
         let asked = payload::SignInFields {
             audience: payload::Audience {
@@ -165,7 +165,7 @@ impl SignerClient {
     /// Signs a registration; what the cloud is sent.
     ///
     /// # Errors
-    /// When the signer refuses, is gone, or signs something else.
+    /// Fails if the signer refuses, is gone, or signs something else.
     pub async fn register(
         &self,
         asked: RegistrationFields,
@@ -179,7 +179,7 @@ impl SignerClient {
     /// Signs how a record ends; the text that was signed, with the signature as its last line.
     ///
     /// # Errors
-    /// When the signer refuses, is gone, or signs something else.
+    /// Fails if the signer refuses, is gone, or signs something else.
     pub async fn audit_head(&self, head: AuditHead) -> Result<String, SignerClientError> {
         let text = head.text(self.address);
         let signature = self.ask(move |signer| signer.audit_head(&head)).await?.to_string();
@@ -191,10 +191,10 @@ impl SignerClient {
         Ok(format!("{text}\nSignature: {signature}"))
     }
 
-    /// What the signer may still sign, and what it ever signed.
+    /// Reads the signer's remaining limits and its totals.
     ///
     /// # Errors
-    /// When the signer is gone, or its ledger cannot be read; then it is unknown.
+    /// Fails if the signer is gone, or its ledger cannot be read; then it is unknown.
     pub async fn standing(&self) -> Result<SignerStatus, SignerClientError> {
         self.ask(SignerConnection::limits).await
     }

@@ -1,4 +1,4 @@
-//! What is told of the network, who gets a credential, and that nothing else is let through.
+//! Notes about the network, credentials, and refusal of everything else.
 
 use super::*;
 use automaton_core::entropy::SystemEntropy;
@@ -33,7 +33,7 @@ async fn ask(
     let behalf = CallProvenance { input: label, heard: label, ..manual_provenance(&ids()) };
     let gate = EgressGate::new(&egress(), Judge::default(), ids(), behalf, Vec::new(), None);
     let url = Url::parse(url).unwrap();
-    let origin = Origin::of(&url).unwrap();
+    let origin = Origin::from_url(&url).unwrap();
     gate.judge(EgressRequest { method: method.to_owned(), url, origin }).await
 }
 
@@ -49,9 +49,9 @@ async fn a_credential_goes_to_its_origin_over_tls_and_into_no_tunnel() {
         assert_eq!(tunnel.unwrap_err().rule, "egress.hosts", "{asked}");
     }
     let plain = ask(Label::Creator, "GET", "http://pypi.org/simple").await.unwrap();
-    assert!(plain.headers.is_empty() && !plain.spelled);
+    assert!(plain.headers.is_empty() && !plain.allowlisted);
     assert_eq!(plain.to.to_string(), "http://pypi.org");
-    assert!(ask(Label::Creator, "GET", "http://127.0.0.1:8000/").await.unwrap().spelled);
+    assert!(ask(Label::Creator, "GET", "http://127.0.0.1:8000/").await.unwrap().allowlisted);
 }
 
 #[tokio::test]

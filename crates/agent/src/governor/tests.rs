@@ -40,7 +40,7 @@ fn stop_of(turns: &[TurnSummary]) -> Option<(usize, StopReason)> {
     })
 }
 
-/// What each of the turns is followed by being told.
+/// Returns the nudge after each of the turns.
 fn nudges(turns: &[TurnSummary]) -> Vec<Option<String>> {
     let mut governor = Governor::new(AgentLimits::default());
     let next = turns.iter().map(|turn| governor.after_turn(turn));

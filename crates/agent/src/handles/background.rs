@@ -1,4 +1,4 @@
-//! What goes on beside the turns: commands in a sandbox that stays open for them.
+//! Background processes: commands in a sandbox that stays open for them.
 //!
 //! There is one such sandbox at most, and it is closed soon after nothing goes on in it any
 //! more, with whatever was sent off in it. All that is sent out of it is judged as the least trusted of its commands would be.
@@ -31,7 +31,7 @@ use crate::egress::EgressGate;
 const RUNNING_MAX: usize = 8;
 /// Commands that are known, the ended ones among them.
 const KNOWN_MAX: usize = 16;
-/// How often it is looked whether one has ended, by who waits for it and by nobody.
+/// Interval at which the end of a process is checked, with and without a waiting caller.
 const LOOK: Duration = Duration::from_millis(20);
 const IDLE_LOOK: Duration = Duration::from_secs(1);
 
@@ -49,12 +49,12 @@ pub(super) struct SharedSandbox {
     pub(super) words: InputSources,
 }
 
-/// Whose words a command may hear besides those of its caller.
+/// Sources of text that a command may read besides its caller's.
 #[derive(Clone)]
 pub(super) struct InputSources {
     /// The gate of the way out.
     egress_gate: Option<Arc<EgressGate>>,
-    /// Whether somebody came in by a port.
+    /// True if a visitor came in by a port.
     visited: Arc<AtomicBool>,
 }
 
@@ -146,7 +146,7 @@ struct BackgroundCommand {
     line: String,
     words: InputSources,
     state: CommandState,
-    /// Why it was ended, where it was not by its own doing or the automaton's.
+    /// Reason for an end that neither the process nor the automaton caused.
     note: Option<String>,
 }
 
@@ -278,7 +278,7 @@ impl Background {
         Ok(place)
     }
 
-    /// Whether one more may go on.
+    /// Checks that there is room for one more process.
     pub(super) async fn has_room(&self) -> Result<(), HandleError> {
         let mut known = self.known.lock().await;
         known.look();

@@ -8,13 +8,13 @@ use std::time::Duration;
 use automaton_sandbox::{CapturedOutput, fs};
 use tokio::time::sleep;
 
-/// What is left in any case where there was more, in bytes.
+/// Bytes that are always left free, if there were more.
 const LEFT_MIN: u64 = 512 << 20;
 
-/// How often is looked while a command runs: a fast disk takes half of that in this time.
+/// Interval of checks while a command runs. A fast disk fills half of the reserve in this time.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// What has to be left while a command runs.
+/// Free space that must be left while a command runs.
 #[derive(Debug, Clone)]
 pub(super) struct DiskReserve {
     folder: PathBuf,
@@ -27,7 +27,7 @@ impl DiskReserve {
         Self { folder: folder.to_owned(), left_min: LEFT_MIN.min(free(folder) / 2) }
     }
 
-    /// Why what runs has to end, if it has to.
+    /// Returns the reason to end running processes, if the reserve is exceeded.
     pub(super) fn exceeded(&self) -> Option<String> {
         let left = free(&self.folder);
         let note = || format!("[ended: {} MB are left on the disk]\n", left / 1_000_000);
@@ -45,7 +45,7 @@ impl DiskReserve {
     }
 }
 
-/// What is free, in bytes.
+/// Returns the free bytes.
 fn free(folder: &Path) -> u64 {
     // silent-ok: where the system does not say, nothing can be held to it.
     fs::disk_space(folder).map_or(u64::MAX, |(free, _)| free)

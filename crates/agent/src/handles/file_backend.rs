@@ -1,4 +1,4 @@
-//! Where the files of the workspace are: in its folder here, or on a rented machine.
+//! Place of the workspace's files: a folder here, or a rented machine.
 //!
 //! Which of the two is settled when the automaton starts, and the other is never asked in
 //! its place. Labels are not known here.
@@ -21,7 +21,7 @@ const FILE_BYTES_MAX: u64 = 16 << 20;
 
 /// Entries of a folder of which old ones are taken away.
 const PRUNED_MAX: usize = 20_000;
-/// What was read is in memory already.
+/// Message for a failed read; the file was already in memory.
 const UNREAD: &str = "the reading of a file broke down";
 
 /// The place of the files.
@@ -107,7 +107,7 @@ impl FileBackend {
         beneath(files, "removal of old files", prune).await
     }
 
-    /// What is in a folder.
+    /// Lists a folder.
     pub(super) async fn list(
         &self,
         path: &WorkspacePath,

@@ -30,7 +30,7 @@ pub(crate) struct RentedMachines {
     limits: PaymentLimits,
     store: Store,
     own: Option<RentedMachine>,
-    /// What goes on in the sandbox here.
+    /// Background processes of the sandbox here.
     here: Arc<Background>,
     /// To the sandbox here, where there is an account and no machine in its place.
     tunnel: Option<TunnelClient>,

@@ -24,11 +24,11 @@ pub(crate) struct Memory {
     last: Mutex<LastRecall>,
 }
 
-/// What was recalled last.
+/// The last recall.
 #[derive(Default)]
 struct LastRecall {
     found: Option<(MemoryQuery, Arc<MemoryMatches>)>,
-    /// How often vectors had been kept before it was looked for.
+    /// Number of stored vectors before it.
     vectors_kept: u64,
 }
 
@@ -77,7 +77,7 @@ impl Memory {
         })
     }
 
-    /// What was recalled holds no longer.
+    /// Discards the last recall.
     pub(crate) fn forget_recalled(&self) {
         self.with_last(|last| last.found = None);
     }
@@ -136,7 +136,7 @@ impl context::MemoryHandle for Memory {
     }
 }
 
-/// How long a question waits for its vector. A server may have to load its model first.
+/// Time that a question waits for its vector. A server may have to load its model first.
 const VECTOR_WITHIN: Duration = Duration::from_secs(15);
 
 /// Adds to a question what its words mean, where something tells in time. Words are enough where

@@ -1,5 +1,5 @@
-//! What the tools see of the agent: one handle a concern, each over the store
-//! or the sandbox. A handle must never offer more than its trait says.
+//! Handles of the tools, one for each concern, over the store or the sandbox. A handle must never
+//! offer more than its trait says.
 
 mod background;
 mod disk_reserve;

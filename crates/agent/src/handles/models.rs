@@ -1,4 +1,4 @@
-//! What the automaton may know and choose of its models.
+//! Information about models, and their choice.
 //!
 //! It may think with any that costs no more than the one that its creator gave it: a dearer one is
 //! the creator's to choose. A name that is not known must never be taken on trust.
@@ -125,8 +125,8 @@ impl ModelsView {
     }
 }
 
-/// Whether a model may be taken without the creator: it costs no more in any respect, and is not
-/// weaker than the one that was given.
+/// Returns true if a model may be chosen without the creator: no price is higher, and it is not
+/// weaker than the default model.
 pub(crate) fn may_take(usual: &ModelInfo, model: &ModelInfo) -> bool {
     let is_no_dearer =
         model.prices.or_dearer(&usual.prices) == usual.prices.or_dearer(&usual.prices);

@@ -45,12 +45,12 @@ pub(super) fn unknown(error: &CloudClientError, look: &str) -> HandleError {
     HandleError { message, hint: Some(look.to_owned()), ..told }
 }
 
-/// Whether it was not done for sure.
+/// Returns true if it certainly had no effect.
 const fn is_refusal(error: &CloudClientError) -> bool {
     matches!(error, CloudClientError::Refused { status: 400..=499, .. })
 }
 
-/// Why there is no result of a command, and whether it may have run all the same.
+/// Reason for a missing result of a command, and whether it may have run.
 pub(super) struct ExecFailure {
     pub(super) error: HandleError,
     pub(super) may_have_run: bool,
@@ -135,7 +135,7 @@ impl RentedMachine {
             .map_err(|error| failed(&error))
     }
 
-    /// What is in a folder and those below it.
+    /// Lists a folder with its subfolders.
     pub(super) async fn list(
         &self,
         path: &WorkspacePath,
@@ -201,7 +201,7 @@ impl RentedMachine {
     }
 }
 
-/// What a machine says of a file; nothing when the name is none that is below the folder.
+/// Converts a machine's file entry; `None` if the name is not below the folder.
 fn entry(folder: &WorkspacePath, file: &FileEntry) -> Option<FolderEntry> {
     if file.name.is_empty() || file.name.contains('/') || file.name == "." || file.name == ".." {
         return None;

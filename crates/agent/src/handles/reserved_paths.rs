@@ -1,5 +1,4 @@
-//! What the runtime keeps in the workspace for the automaton to read: outputs that a result
-//! has no room for, and messages that a prompt has none for.
+//! Files that the runtime keeps in the workspace: long outputs, and long messages.
 //!
 //! Commands can only read these folders and no tool writes there, so what a notice names
 //! stays as it was. Outputs in others' words only look as if they were there: they stand
@@ -27,14 +26,14 @@ pub(crate) const SEALED: [&str; 2] = [LOGS, MESSAGES];
 const FILES_MAX: usize = 2_000;
 const BYTES_MAX: u64 = 512 << 20;
 
-/// Where the outputs of a call are kept; those in others' words in a folder of their own.
+/// Returns the path of a call's output; words of others have a folder of their own.
 pub(super) fn log_path(call: CallId, label: Label) -> Result<WorkspacePath, HandleError> {
     let name = call.to_string().to_ascii_lowercase();
     let of = if label > Label::Tool { format!("{}/", label.name()) } else { String::new() };
     path(&format!("~/{LOGS}/{of}{name}.log"))
 }
 
-/// Whose words stand at a path, where these are others' outputs, which stand apart.
+/// Returns the label of a path among others' outputs, which are kept apart.
 pub(super) fn label_apart(path: &WorkspacePath) -> Option<Label> {
     let names: Vec<&str> = path.names().collect();
     let [LOGS, folder, ..] = names.as_slice() else { return None };
@@ -42,7 +41,7 @@ pub(super) fn label_apart(path: &WorkspacePath) -> Option<Label> {
     others.find(|label| label.name() == *folder)
 }
 
-/// Where a message is kept.
+/// Returns the path of a message.
 pub(super) fn message_path(message: MessageId) -> Result<WorkspacePath, HandleError> {
     path(&format!("~/{MESSAGES}/{message}.txt"))
 }
@@ -101,7 +100,7 @@ pub(super) fn surplus(mut entries: Vec<FolderEntry>, shown: Option<TurnId>) -> V
     gone.into()
 }
 
-/// Whether a log is of a call that was made since a turn began: ids begin with their time.
+/// Returns true if a log belongs to a call since a turn began: ids begin with their time.
 fn is_since(log: &WorkspacePath, turn: TurnId) -> bool {
     const TIME_CHARS: usize = 10;
     let name = log.names().last().and_then(|name| name.strip_suffix(".log"));
@@ -113,7 +112,7 @@ fn is_since(log: &WorkspacePath, turn: TurnId) -> bool {
     call.get(..TIME_CHARS) >= turn.get(..TIME_CHARS)
 }
 
-/// Why an output is not kept.
+/// Returns the error for an output that is not kept.
 pub(super) fn too_much() -> HandleError {
     let message = format!(
         "the outputs that your last turns name have all of the {} MB that there are for them",

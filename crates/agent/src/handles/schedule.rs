@@ -18,7 +18,7 @@ impl AgentSchedule {
         Self { deps: deps.clone(), editor: ScheduleEditor::new(deps) }
     }
 
-    /// What tells the heart of a change.
+    /// Returns the editor, which notifies the heartbeat of changes.
     pub(crate) const fn editor(&self) -> &ScheduleEditor {
         &self.editor
     }

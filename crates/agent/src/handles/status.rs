@@ -1,4 +1,4 @@
-//! What the automaton may know of itself.
+//! Information about the automaton itself.
 //!
 //! Only what it needs to plan its work: no paths of the host, no keys.
 

@@ -1,4 +1,4 @@
-//! What the automaton may do when money runs out: say how it is, beg, live cheaply.
+//! Tools for low credits: report the state, ask for money, live cheaply.
 //!
 //! It begs only on credits that were really read, and as often as the runtime does for it;
 //! the runtime's own words about balances and address go out with its own. It must never
@@ -18,7 +18,7 @@ use crate::settings::Settings;
 use crate::survival::{note, payer, words};
 use crate::wake::one_line;
 
-/// What is left to one automaton.
+/// Survival tools of one automaton.
 pub(crate) struct Survival {
     deps: AgentDeps,
     name: String,
@@ -75,7 +75,7 @@ fn refused(kind: ErrorClass, why: impl Into<String>, hint: &str) -> HandleError 
     HandleError { kind, message: why.into(), hint: Some(hint.to_owned()) }
 }
 
-/// Of one whose thinking costs nothing.
+/// Returns the error for an automaton whose thinking costs nothing.
 fn free() -> HandleError {
     refused(
         ErrorClass::Denied,

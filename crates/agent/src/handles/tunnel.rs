@@ -33,12 +33,12 @@ const IDLE: usize = 4;
 /// Connections at a time: those that wait, and as many visitors as the cloud lets in, 64 to ports
 /// that are free and 64 to those that sell.
 const VISITORS_MAX: usize = IDLE + 128;
-/// How long a connection waits before another takes its place: who is between forgets those
-/// that are silent for long.
+/// Time that a connection waits before another replaces it: middleboxes forget silent
+/// connections.
 const IDLE_MAX: Duration = Duration::from_secs(240);
-/// How long a visitor may stay.
+/// Time that a visitor may stay.
 const VISIT_MAX: Duration = Duration::from_secs(24 * 3600);
-/// How long a port inside may take.
+/// Time to connect to a port inside.
 const CONNECT_WITHIN: Duration = Duration::from_secs(2);
 /// Between two tries to reach the cloud, at first and at last.
 const RETRY_MIN: Duration = Duration::from_millis(500);
@@ -49,14 +49,14 @@ const LINE_BYTES_MAX: usize = 8;
 /// The tunnel of one automaton.
 pub(super) struct TunnelClient {
     account: CloudAccount,
-    /// What stands at the cloud for the sandbox here.
+    /// The cloud's tunnel for the sandbox here.
     place: OnceCell<RentedMachine>,
     inside: TunnelTarget,
-    /// What keeps connections open, as long as anything is published.
+    /// Task that keeps connections open while anything is published.
     serving: AsyncMutex<JoinSet<()>>,
 }
 
-/// What visitors are led to.
+/// Destination of visitors.
 #[derive(Clone)]
 struct TunnelTarget {
     background: Arc<Background>,

@@ -47,7 +47,7 @@ use crate::snapshots::{CommandPass, SnapshotPlaces, WorkspaceSnapshots};
 use crate::tasks::shutdown_requested;
 use crate::worklog as worklog_file;
 
-/// How much of a command's outputs is kept. What the model has no room for goes into a file.
+/// Part of a command's outputs that is kept. A longer one goes into a file.
 pub(super) const CAPTURE: Capture =
     Capture { stdout_bytes_max: 4 << 20, stderr_bytes_max: 1 << 20 };
 
@@ -132,12 +132,12 @@ impl Workspace {
         Ok(self.snapshots.before_command(command, behalf.filter(|_| here)).await)
     }
 
-    /// What goes on beside the turns.
+    /// Returns the background processes.
     pub(super) fn background(&self) -> Arc<Background> {
         Arc::clone(&self.background)
     }
 
-    /// What it takes to run a command. Without all of it, a refusal.
+    /// Plans a command. Without a complete sandbox it is refused.
     fn plan(&self, program: Program, timeout: Span, network: Network) -> Result<Plan, HandleError> {
         let mut spec = command_spec(&self.root, program, timeout);
         spec.network = network;
@@ -181,7 +181,7 @@ impl Workspace {
         }
     }
 
-    /// Where a file is.
+    /// Returns the place of a file.
     fn backend_of(&self, path: &WorkspacePath) -> &FileBackend {
         if reserved_paths::label_apart(path).is_some() {
             &self.outputs_backend
@@ -190,7 +190,7 @@ impl Workspace {
         }
     }
 
-    /// Whose words a file holds: whoever's it was written in.
+    /// Returns the label of a file's text.
     async fn label_of(&self, path: &WorkspacePath) -> Result<Label, HandleError> {
         if let Some(others) = reserved_paths::label_apart(path) {
             return Ok(others);
@@ -235,7 +235,7 @@ impl Workspace {
         })
     }
 
-    /// What a command on a rented machine gave: others' words, once any can be there.
+    /// Labels a machine's output: others' words, once there can be any.
     async fn labelled(
         &self,
         ran: Result<CommandOutput, ExecFailure>,
@@ -499,7 +499,7 @@ fn ran(outcome: RunOutcome, label: Label) -> CommandOutput {
     CommandOutput { status, stdout, stderr, limits, label }
 }
 
-/// What a command gets, whoever has it run: a workspace and nothing else of the host.
+/// Returns the sandbox of a command: a workspace and nothing else of the host.
 #[must_use]
 pub fn command_spec(workspace: &Path, program: Program, timeout: Span) -> SandboxSpec {
     let mut spec = SandboxSpec::new(program);
@@ -516,7 +516,7 @@ pub(super) fn broken(message: &str) -> HandleError {
     HandleError { kind: ErrorClass::Internal, message: message.to_owned(), hint: None }
 }
 
-/// How memory and processes of commands are limited here, in words.
+/// Describes the limits of memory and processes of commands here.
 pub fn describe(probe: &Probe) -> String {
     let words = match &probe.cgroup {
         Feature::Available(CgroupBase::V1 { .. }) => "cgroup v1",

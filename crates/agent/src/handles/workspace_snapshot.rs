@@ -1,4 +1,4 @@
-//! What a command has left in the workspace that was sent something from outside.
+//! Changes in the workspace by a command that received data from outside.
 //!
 //! The gate labels the whole workspace before anything comes in; here that is made good
 //! again for all but what the command changed. What cannot be told apart stays labelled.
@@ -20,10 +20,10 @@ const DEPTH: u32 = 32;
 /// Files and folders that get a label of their own for one command.
 const LABELS_MAX: usize = 1_000;
 
-/// How the workspace was before a command.
+/// State of the workspace before a command.
 pub(super) struct WorkspaceSnapshot {
     entries: Option<HashMap<WorkspacePath, (i64, i64)>>,
-    /// Whether it was labelled as a whole already.
+    /// True if it was already labelled as a whole.
     labelled: bool,
 }
 
@@ -70,8 +70,7 @@ impl WorkspaceSnapshot {
     }
 }
 
-/// What is new or changed: files, and folders as a whole where the folder is new. Nothing
-/// where that is too much.
+/// Returns new and changed files, and new folders as a whole; `None` if there are too many.
 fn changed(
     then: &HashMap<WorkspacePath, (i64, i64)>,
     now: Vec<FolderEntry>,

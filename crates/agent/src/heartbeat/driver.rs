@@ -1,5 +1,4 @@
-//! What makes the heart beat: looks at the schedule when something is due, and runs
-//! it.
+//! Driver of the heartbeat: reads the schedule when something is due, and runs it.
 //!
 //! A tick decides and starts; it waits for no task. So many tasks may run at once,
 //! each under a lease and a deadline of its own, and none twice. A failed task, a
@@ -37,7 +36,7 @@ use crate::deps::EventSink;
 /// Tasks that run at once; what else is due waits for one of them to end.
 const AT_ONCE_MAX: usize = 4;
 
-/// How much longer than its deadline a task is leased.
+/// Additional time of a task's lease after its deadline.
 const LEASE_MARGIN: Span = Span::from_secs(60);
 
 /// A tick that takes longer than this is reported.
@@ -46,25 +45,25 @@ const STALLED_AFTER: Span = Span::from_secs(60);
 /// The shortest wait between two ticks.
 const REST_MIN: Span = Span::from_millis(100);
 
-/// What the heart keeps going.
+/// Tasks of the heartbeat.
 pub(crate) trait HeartbeatTasks: Send + Sync + 'static {
-    /// What a tick reads once for all its tasks.
+    /// Data that a tick reads once for all its tasks.
     type Tick: Send + Sync + 'static;
 
-    /// Whether there is such a task, and who keeps it up.
+    /// Returns the need of a task, if it exists.
     fn need(&self, task: &str) -> Option<Need>;
 
     /// Reads what a tick shares.
     fn read_tick(&self) -> BoxFuture<'_, Result<Self::Tick, StoreError>>;
 
-    /// How well off the automaton is, if that could be read.
+    /// Returns the tier, if it could be read.
     fn tier(&self, tick: &Self::Tick) -> Option<SurvivalTier>;
 
     /// Runs a task. Dropping the future ends it, with all that it started.
     fn perform(&self, tick: Arc<Self::Tick>, row: ScheduledTask) -> BoxFuture<'_, TaskReport>;
 }
 
-/// What the driver has to do with.
+/// Dependencies of the driver.
 #[derive(Clone)]
 pub(crate) struct SchedulerContext {
     pub(crate) store: Store,
@@ -94,7 +93,7 @@ pub(crate) struct HeartbeatScheduler<W: HeartbeatTasks> {
     works: Arc<W>,
     around: SchedulerContext,
     plan: ConfiguredSchedule,
-    /// What runs; each tells when its task may be due again.
+    /// Current runs; each returns the time until its task may be due again.
     runs: JoinSet<Span>,
     running: HashMap<Id, String>,
     /// The tier that was known last.
@@ -108,7 +107,7 @@ struct DueTask {
     attempt: u32,
 }
 
-/// What a look at the schedule has found.
+/// Result of a look at the schedule.
 #[derive(Default)]
 struct ScheduleScan {
     due: Vec<DueTask>,

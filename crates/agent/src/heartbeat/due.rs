@@ -11,29 +11,27 @@ use automaton_store::{ScheduleTimes, ScheduledTask};
 
 use super::schedule::{NEVER, ScheduleError, ScheduleIter};
 
-/// How far a clock may be set back before the schedule follows it. Less than this is
-/// waited for.
+/// Distance by which a clock may be set back before the schedule follows it.
 pub(crate) const SET_BACK: Span = Span::from_secs(60);
 
-/// What the rule depends on besides the row.
+/// Input of the rule besides the row.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DueContext {
     pub(crate) now: Timestamp,
-    /// How well off the automaton is, or was when that was last known.
+    /// Current or last known tier.
     pub(crate) tier: SurvivalTier,
-    /// Of the times of a task that is not essential, every so-manieth counts while
-    /// the automaton is poor.
+    /// In the low tiers a task that is not essential runs at every n-th of its times.
     pub(crate) interval_multiplier: u32,
 }
 
-/// Whether a task must be kept up by one that is poor.
+/// Need of a task in the low tiers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Need {
     Essential,
     Other,
 }
 
-/// What the rule says of a task.
+/// Decision about a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DueDecision {
     /// Run it: it stands at these times then, and this is the number of the retry.

@@ -1,4 +1,4 @@
-//! What can be wrong with a schedule, by where it was written.
+//! Errors of a schedule, by the place where it was written.
 
 use std::io;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ pub enum HeartbeatError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// Cause.
         #[source]
         source: io::Error,
     },
@@ -26,7 +26,7 @@ pub enum HeartbeatError {
     Yaml {
         /// The file.
         path: PathBuf,
-        /// What is wrong, with the line.
+        /// Problem, with the line.
         reason: String,
     },
     /// A value of the file is out of range.
@@ -39,9 +39,9 @@ pub enum HeartbeatError {
         line: u64,
         /// The value's name.
         key: &'static str,
-        /// What was written.
+        /// Written value.
         value: String,
-        /// What may be.
+        /// Allowed values.
         rule: String,
     },
     /// The schedule of an entry of the file cannot be used.
@@ -54,7 +54,7 @@ pub enum HeartbeatError {
         line: u64,
         /// The entry.
         name: String,
-        /// Why not.
+        /// Cause.
         #[source]
         source: ScheduleError,
     },
@@ -64,7 +64,7 @@ pub enum HeartbeatError {
     Row {
         /// The row.
         name: String,
-        /// Why not.
+        /// Cause.
         #[source]
         source: ScheduleError,
     },

@@ -43,12 +43,12 @@ const ELSEWHERE: [&str; 8] = [
     "dead_agent_cleanup",
 ];
 
-/// What a schedule is made of.
+/// Content of a schedule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ScheduleConfig {
     /// The longest time between two ticks.
     pub(crate) tick: Span,
-    /// Of the times of what is not essential, every so-manieth counts for the poor.
+    /// In the low tiers other tasks run at every n-th of their times.
     pub(crate) interval_multiplier: u32,
     /// The zone of cron expressions.
     pub(crate) zone: String,
@@ -87,7 +87,7 @@ struct ScheduleFileEntry {
     params: Option<BTreeMap<String, IgnoredAny>>,
 }
 
-/// Where something is written.
+/// Position in a file.
 #[derive(Clone, Copy)]
 struct FilePosition<'a> {
     path: &'a Path,
@@ -123,7 +123,7 @@ impl FilePosition<'_> {
     }
 }
 
-/// What the defaults alone make.
+/// Returns the schedule of the defaults alone.
 pub(crate) fn settle(defaults: &[TaskConfig]) -> ScheduleConfig {
     let (tick, zone) = (Span::from_secs(60), "UTC".to_owned());
     let (tasks, without_effect) = (defaults.to_vec(), Vec::new());
@@ -266,7 +266,7 @@ fn entry_over(
     })
 }
 
-/// Whether a text can name an entry.
+/// Returns true if a text can name an entry.
 pub(crate) fn is_name(text: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
     (1..=NAME_BYTES_MAX).contains(&text.len()) && text.bytes().all(fits)

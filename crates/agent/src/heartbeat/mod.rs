@@ -42,7 +42,7 @@ use crate::life::WakeSignals;
 use crate::tasks::BackgroundTasks;
 use crate::turn::AgentContext;
 
-/// What the automaton has its own heart by.
+/// Editor of the schedule for the automaton.
 pub(crate) struct ScheduleEditor {
     /// Rings when it has changed its schedule.
     pub(crate) changed: Arc<Notify>,
@@ -56,7 +56,7 @@ impl ScheduleEditor {
         Self { changed: Arc::default(), offered }
     }
 
-    /// What becomes of an entry that the automaton changes.
+    /// Changes an entry for the automaton.
     ///
     /// # Errors
     /// [`ScheduleEditError`]; then nothing changes.

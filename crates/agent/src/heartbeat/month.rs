@@ -38,7 +38,7 @@ const DAYS: i64 = 30;
 const RESTARTS: u32 = 200;
 const DAY_MS: i64 = DAY.as_millis();
 
-/// When the wall clock jumps, in true days, and by how much.
+/// Jumps of the wall clock, in true days, and their size.
 const JUMPS: [(i64, i64); 4] = [(3, DAY_MS), (7, -DAY_MS), (17, -DAY_MS), (22, DAY_MS)];
 
 /// A wall clock over the paused time of the runtime.
@@ -181,7 +181,7 @@ struct Machine {
     wall: Arc<Wall>,
     ids: IdGenerator,
     chores: Option<Chores>,
-    /// When the clock jumped and processes began, in true time.
+    /// Times of clock jumps and process starts, in true time.
     disturbed: Arc<Mutex<Vec<i64>>>,
 }
 

@@ -19,7 +19,7 @@ use super::schedule::{NEVER, ScheduleIter};
 /// The largest file, in bytes.
 const FILE_BYTES_MAX: u64 = 64 * 1024;
 
-/// What a look at the file has found.
+/// State of the file.
 #[derive(Debug, PartialEq, Eq)]
 enum ScheduleFileState {
     Missing,
@@ -32,7 +32,7 @@ enum ScheduleFileState {
 #[derive(Debug)]
 pub(crate) struct ConfiguredSchedule {
     path: PathBuf,
-    /// What was read last.
+    /// State that was read last.
     seen: ScheduleFileState,
     /// Every task that the program has, as it runs when nobody says otherwise.
     defaults: Vec<TaskConfig>,
@@ -102,7 +102,7 @@ impl ConfiguredSchedule {
         Ok(ScheduleFileState::Text(text))
     }
 
-    /// Whether there is an entry of the file's name, a link without a target included.
+    /// Returns true if there is an entry of the file's name, also a link without a target.
     fn is_entry(&self) -> bool {
         self.path.symlink_metadata().is_ok()
     }
@@ -128,7 +128,7 @@ impl ConfiguredSchedule {
         self.config.tick
     }
 
-    /// Of the times of what is not essential, every so-manieth counts for the poor.
+    /// Returns n, where tasks that are not essential run at every n-th time in the low tiers.
     pub(crate) const fn interval_multiplier(&self) -> u32 {
         self.config.interval_multiplier
     }

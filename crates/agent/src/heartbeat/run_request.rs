@@ -7,16 +7,16 @@ use automaton_core::error::Classified;
 use automaton_core::text::visible;
 use automaton_store::{Store, StoreError};
 
-/// Why a task does not run now.
+/// Reason for which a task does not run now.
 #[derive(Debug, thiserror::Error, Classified)]
 pub enum TaskRequestError {
     /// The schedule has no such entry.
     #[error("there is no entry '{}' in the schedule, which has {known}", visible(name))]
     #[class(User, hint = "`automaton heartbeat` lists them")]
     Unknown {
-        /// What was asked for.
+        /// Requested name.
         name: String,
-        /// What there is.
+        /// Known names.
         known: String,
     },
     /// The entry is off.

@@ -27,9 +27,9 @@ pub enum ScheduleError {
     /// The expression is not cron.
     #[error("'{expression}' is no cron expression of five fields, or six with seconds first")]
     Cron {
-        /// What was written.
+        /// Written text.
         expression: String,
-        /// What is wrong with it.
+        /// Problem.
         #[source]
         source: Box<CronError>,
     },
@@ -108,13 +108,13 @@ impl ScheduleIter {
         }
     }
 
-    /// Where a schedule stands that begins now.
+    /// Returns the times of a schedule that begins now.
     pub(crate) fn begin(&self, now: Timestamp) -> ScheduleTimes {
         ScheduleTimes { anchor: now, next: self.next(now).unwrap_or(NEVER) }
     }
 
-    /// Where it stands when everything up to now is served by one run. An interval
-    /// counts on from the time that was due, so that late runs do not add up.
+    /// Returns the times after one run served everything up to now. An interval counts from the
+    /// time that was due, so late runs do not add up.
     pub(crate) fn served(&self, times: ScheduleTimes, now: Timestamp) -> ScheduleTimes {
         let Self::Every(span) = self else { return self.begin(now) };
         let behind = now.since(times.anchor).as_millis() % span.as_millis().max(1);
@@ -139,7 +139,7 @@ impl ScheduleIter {
 /// The next time of a schedule that has ended.
 pub(crate) const NEVER: Timestamp = Timestamp::from_millis(i64::MAX);
 
-/// How many waits tell how tight a schedule is: two days of quarters of an hour.
+/// Number of waits that decide how dense a schedule is: two days of quarters of an hour.
 const GAPS_LOOKED_AT: u32 = 192;
 
 #[cfg(test)]

@@ -64,7 +64,7 @@ pub(crate) enum ScheduleEditError {
     Seldom { name: String, gap: Span, most: Span },
 }
 
-/// What becomes of an entry.
+/// Result of an edit.
 #[derive(Debug)]
 pub(crate) enum ScheduleEdit {
     /// It is so from now on.
@@ -73,8 +73,8 @@ pub(crate) enum ScheduleEdit {
     Removed(String),
 }
 
-/// What becomes of an entry: the row as it is, and the tasks that there are with how
-/// each runs when nobody says otherwise.
+/// Returns the result of an edit, given the current row and the program's tasks with their
+/// defaults.
 ///
 /// # Errors
 /// [`ScheduleEditError`]; then nothing changes.

@@ -1,5 +1,4 @@
-//! What the heart of a real automaton keeps going: the tasks of the program, over its
-//! store, its money and its sandbox.
+//! Tasks of the real heartbeat, over the store, the money and the sandbox.
 
 use std::sync::Arc;
 

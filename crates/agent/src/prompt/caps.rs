@@ -37,7 +37,7 @@ pub(crate) struct PromptCaps {
 /// From this window on the parts have what they need.
 const FULL_WINDOW: u32 = 8192;
 
-/// Of a history that costs more than its share of the day, so much stays.
+/// Most tokens that a history keeps although it costs more than its share of the day.
 const FLOOR_MAX: u32 = 8192;
 
 /// The least that is left to the history: that turns are not shown takes some words, too.
@@ -92,26 +92,26 @@ impl PromptCaps {
         }
     }
 
-    /// What stays free: estimates of tokens are estimates.
+    /// Returns the reserve for estimation errors.
     pub(crate) const fn margin(&self) -> u32 {
         self.window / 10
     }
 
-    /// What is left of the window where so much is taken besides the answer. Where that is
-    /// not even so much, the answer gives way, down to an eighth of the window.
+    /// Returns the rest of the window after the taken part and the answer. If it is below the
+    /// minimum, the answer shrinks, down to an eighth of the window.
     pub(crate) fn left(&self, taken: u32, least: u32) -> u32 {
         let beside =
             |answer: u32| self.window.saturating_sub(answer + self.margin()).saturating_sub(taken);
         beside(self.answer).max(beside(self.answer.min(self.window / 8)).min(least))
     }
 
-    /// What the open messages and the history have together, where so much is taken.
+    /// Returns the room of open messages and history together, given the taken part.
     pub(crate) fn history_room(&self, taken: u32) -> u32 {
         self.left(taken, self.window / 4 + self.floor() / 2)
     }
 
-    /// What the creator's open messages may have, where so much is taken: half the window,
-    /// or what leaves the history something. It may be nothing.
+    /// Returns the room of the creator's open messages, given the taken part: half the window, or
+    /// the part that leaves room for history. It may be zero.
     pub(crate) fn open(&self, taken: u32) -> u32 {
         let beside =
             |history: u32| self.left(taken, self.window / 8 + history).saturating_sub(history);
@@ -120,7 +120,7 @@ impl PromptCaps {
         beside(self.floor() / 2).max(short).min(self.window / 2)
     }
 
-    /// What the history keeps, whatever a request costs.
+    /// Returns the minimum of the history, whatever a request costs.
     pub(crate) fn floor(&self) -> u32 {
         (self.window / 4).min(FLOOR_MAX)
     }
@@ -207,29 +207,29 @@ pub(crate) struct TurnSizes {
     /// The arguments of one call.
     pub(crate) arguments: u32,
     pub(crate) thought: u32,
-    /// What others than the creator say, together.
+    /// Room of the texts of others than the creator together.
     pub(crate) input: u32,
 }
 
 impl TurnSizes {
-    /// Of a turn that is shown whole.
+    /// Returns the sizes of a turn that is shown whole.
     pub(crate) fn whole(caps: &PromptCaps, calls: usize) -> Self {
         let result = result_room(caps.window, calls);
         Self { result, arguments: result, thought: caps.thought, input: caps.input }
     }
 
-    /// Of one that is shown with its arguments shortened.
+    /// Returns the sizes of a turn with shortened arguments.
     pub(crate) fn lean(caps: &PromptCaps, calls: usize) -> Self {
         let whole = Self::whole(caps, calls);
         Self { arguments: whole.arguments.min(short_of(caps)), ..whole }
     }
 
-    /// Of one that is shown with its results shortened, too.
+    /// Returns the sizes of a turn with shortened results too.
     pub(crate) fn short(caps: &PromptCaps, calls: usize) -> Self {
         Self::whole(caps, calls).at_most(short_of(caps))
     }
 
-    /// Of one that is too large by itself: each step halves what it has.
+    /// Returns the sizes of a turn that is too large by itself: each step halves them.
     pub(crate) fn tight(caps: &PromptCaps, calls: usize, steps: u32) -> Self {
         let whole = Self::whole(caps, calls);
         let most = whole.result.max(whole.thought).max(whole.input) >> steps.min(31);
@@ -251,7 +251,7 @@ fn short_of(caps: &PromptCaps) -> u32 {
     (caps.window / 128).clamp(SHORT_MIN, SHORT_MAX)
 }
 
-/// What is left to the answer.
+/// Returns the room of the answer.
 fn answer_of(window: u32, answer_max: u32) -> u32 {
     answer_max.min(window / 4)
 }

@@ -32,22 +32,22 @@ const LINE_TOKENS: u32 = 12;
 /// Thoughts that stay as long as there is anything else to leave out.
 const THOUGHTS_KEPT: usize = 12;
 
-/// What turns did.
+/// Summary of turns, made by rules.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct HistoryDigest {
-    /// How many turns.
+    /// Number of turns.
     turns: u32,
-    /// What had no room.
+    /// Number of omitted lines.
     dropped: u32,
-    /// What is left, in the order in which it was last done.
+    /// Remaining lines, in the order in which they were last done.
     lines: Vec<DigestLine>,
     /// The cycle of the newest turn, and what that had heard until then.
     heard: Option<(SessionId, Label)>,
-    /// What a model has made of older turns, in place of most of their lines.
+    /// Summaries by a model, in place of most lines of older turns.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     summaries: Vec<SessionSummary>,
-    /// What it has made of them since: it is shown when history is cut the next time, so that the
-    /// prompt stays the beginning of the next one until then.
+    /// Summaries since then. They are shown when history is cut the next time, so that the
+    /// beginning of the prompt stays the same until then.
     #[serde(skip)]
     newer: Vec<SessionSummary>,
 }
@@ -57,16 +57,16 @@ pub(crate) struct HistoryDigest {
 struct DigestLine {
     kind: DigestKind,
     text: String,
-    /// How it ended.
+    /// End of it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     end: String,
-    /// Whether it is still open: it failed, never ran, or nobody has answered.
+    /// True if it is still open: it failed, never ran, or nobody has answered.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     open: bool,
     /// The last turn that did it, and how many times it was done.
     turn: u64,
     times: u32,
-    /// What the turn, or its cycle before, had read.
+    /// Lowest label of the texts that the turn, or its cycle before, had read.
     label: Label,
 }
 
@@ -97,7 +97,7 @@ impl From<CallKind> for DigestKind {
     }
 }
 
-/// What stands above the lines of every kind that are still open.
+/// Heading of the lines of every kind that are still open.
 const OPEN_HEADING: &str = "Still open then (failed, not run, unknown, or not answered):";
 
 impl DigestKind {
@@ -120,8 +120,8 @@ impl DigestKind {
         }
     }
 
-    /// Whether lines of this kind stay beside a summary of their turns: what was said and what
-    /// was changed stands exactly there.
+    /// Returns true if lines of this kind stay beside a summary of their turns: they hold exact
+    /// words and changes.
     const fn outlasts_summary(self) -> bool {
         match self {
             Self::Asked | Self::Wrote | Self::Stored | Self::Sent | Self::Decided => true,
@@ -129,7 +129,7 @@ impl DigestKind {
         }
     }
 
-    /// What stands before a line of this kind among those of others.
+    /// Returns the words before a line of this kind among others.
     const fn verb(self) -> &'static str {
         match self {
             Self::Wrote => "write ",
@@ -170,7 +170,7 @@ impl HistoryDigest {
         summaries.chain(lines).fold(Label::Tool, Label::meet)
     }
 
-    /// Whether it sums up nothing.
+    /// Returns true if it is empty.
     pub(crate) const fn is_empty(&self) -> bool {
         self.turns == 0
     }
@@ -277,7 +277,7 @@ fn cost(line: &DigestLine) -> u32 {
     tokens::estimate(&line.text) + tokens::estimate(&line.end) + LINE_TOKENS
 }
 
-/// What one turn did.
+/// Summary of one turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TurnDigest {
     session: SessionId,
@@ -327,11 +327,11 @@ impl TurnDigest {
     }
 }
 
-/// How a question to the creator ended.
+/// Ends of a question to the creator.
 const APPROVED: &str = "approved by your creator";
 const DENIED: &str = "denied by your creator";
 
-/// What the creator answered to a question, and about what.
+/// Returns the subject of a question and the creator's answer.
 fn answer(input: &TurnInput) -> Option<(&str, &'static str)> {
     let text = input.said.text.as_str();
     let answers = [("Your creator approved: ", APPROVED), ("Your creator denied: ", DENIED)];
@@ -340,14 +340,15 @@ fn answer(input: &TurnInput) -> Option<(&str, &'static str)> {
     found.filter(|_| input.message.is_none())
 }
 
-/// What a question to the creator about a call begins with.
+/// Returns the beginning of a question to the creator about a call.
 fn subject(call: &CallRecord) -> String {
     let arguments = serde_json::from_str(&call.arguments);
     let arguments = arguments.map_or_else(|_| call.arguments.clone(), |value| canonical(&value));
     format!("{} {arguments}", call.tool)
 }
 
-/// Why the policy refused a call, and whether it waits for the creator's word.
+/// Returns the reason for which the policy refused a call, and whether it waits for the creator's
+/// answer.
 fn refusal(call: &CallRecord) -> Option<(String, bool)> {
     let result = call.result.as_ref().filter(|_| call.status == CallStatus::Refused)?;
     let text = result.text.as_str();

@@ -14,12 +14,12 @@ pub(crate) const TURNS_MAX: u32 = 400;
 /// Turns that stay whole as long as they can.
 const WHOLE_TURNS: usize = 2;
 
-/// How much of the room is filled after a move, in percent.
+/// Percentage of the room that is filled after a move.
 const AFTER_PERCENT: u64 = 60;
 /// With so much of it filled, shortening alone was enough.
 const ENOUGH_PERCENT: u64 = 80;
 
-/// What showing a turn costs, in tokens.
+/// Cost of showing a turn, in tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TurnCost {
     /// Its number.
@@ -30,12 +30,12 @@ pub(crate) struct TurnCost {
     pub(crate) lean: u32,
     /// With its results shortened, too.
     pub(crate) short: u32,
-    /// What is shown of it elsewhere when it is cut: the creator's open messages.
+    /// Part that is shown elsewhere when the turn is cut: the creator's open messages.
     pub(crate) stays: u32,
 }
 
 impl TurnCost {
-    /// What it costs where the history is at a place, in tokens.
+    /// Returns its cost at a position of the history, in tokens.
     pub(crate) const fn at(&self, place: HistoryPosition) -> u32 {
         match self.seq {
             seq if seq < place.whole_from => self.short,
@@ -45,9 +45,8 @@ impl TurnCost {
     }
 }
 
-/// Where the history begins, and where its parts are whole, so that the turns fit into
-/// so much room. Nothing moves while everything fits; what is cut needs a reserve for its
-/// sum.
+/// Returns the position of the history, and of its whole parts, so that the turns fit into this
+/// room. Nothing moves while everything fits. A cut needs a reserve for the summary.
 pub(crate) fn place(
     turns: &[TurnCost],
     now: HistoryPosition,
@@ -180,7 +179,7 @@ mod tests {
         HistoryPosition { from, whole_from, arguments_from: whole_from, told: false }
     }
 
-    /// Where the first turn and the first results are, and the first arguments.
+    /// Returns the positions of the first turn, the first results and the first arguments.
     fn placed(turns: &[TurnCost], now: HistoryPosition, room: u32) -> (u64, u64, u64) {
         let HistoryPosition { from, whole_from, arguments_from, .. } = place(turns, now, room, 0);
         (from, whole_from, arguments_from)

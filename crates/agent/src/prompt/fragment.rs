@@ -6,7 +6,7 @@
 
 use automaton_memory::tokens;
 
-/// What stands where text was cut.
+/// Mark of cut text.
 pub(super) const CUT_MARK: &str = " […]";
 
 /// Replaces `{{key}}` by its value. A key without a value stays as it is.

@@ -29,10 +29,10 @@ pub(super) const FRAME_TOKENS: u32 = 44;
 /// Bytes of one text that may be shown: more than any part of a prompt has room for.
 const SHOWN_BYTES_MAX: usize = 1 << 20;
 
-/// What a turn without input is introduced by, where the model has just spoken.
+/// Introduction of a turn without input, if the model has just spoken.
 pub(crate) const GO_ON: &str = "(Go on.)";
 
-/// How texts are shown to a model.
+/// Style in which texts are shown to a model.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MessageStyle<'a> {
     pub(crate) guard: &'a Guard,
@@ -43,7 +43,7 @@ pub(crate) struct MessageStyle<'a> {
 }
 
 impl MessageStyle<'_> {
-    /// What the creator said, as it was said; of what is in a file the ends.
+    /// Returns the creator's words as they were; of a message in a file its ends.
     pub(crate) fn creators(
         &self,
         text: &str,
@@ -127,7 +127,7 @@ pub(crate) fn render_turn(
     messages
 }
 
-/// Whether no part of a turn is shortened by these sizes.
+/// Returns true if these sizes shorten no part of a turn.
 pub(crate) fn is_within(turn: &TurnRecord, sizes: TurnSizes) -> bool {
     let fits = |text: &str, room: u32| tokens::estimate(text) <= room;
     let result = |result: &Labelled| fits(result.text.trim_end(), sizes.result);

@@ -45,7 +45,7 @@ const TIGHTER_MAX: u32 = 8;
 pub(crate) struct HistoryCache {
     guard: Arc<Guard>,
     tools: Arc<ToolSet>,
-    /// What the turns were rendered with: the caps, and whether for a weak model.
+    /// Style of the rendered turns: the caps, and whether the model is weak.
     style: Option<(PromptCaps, bool)>,
     turns: VecDeque<CachedTurn>,
     newest: Option<TurnRecord>,
@@ -57,18 +57,19 @@ pub(crate) struct HistoryCache {
 #[derive(Debug, Clone, Copy)]
 struct Smaller {
     tokens: u32,
-    /// How often it was made a quarter smaller, since the server named none that is.
+    /// Number of times that the window was reduced by a quarter, since the server named no
+    /// smaller one.
     quarters: u32,
 }
 
-/// How often a window is taken for a quarter smaller.
+/// Most reductions of a window.
 const QUARTERS_MAX: u32 = 3;
 
 /// The smallest window that is taken from a server's words, in tokens: with less no prompt
 /// says what it has to.
 const NAMED_MIN: u32 = 1024;
 
-/// What a server read of one request, and had in its cache of it, in tokens.
+/// Tokens that a server read of one request, and those from its cache.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct ReadTokens {
     model: String,
@@ -121,8 +122,8 @@ impl RenderedTurn {
     }
 }
 
-/// What is kept of turns that are shown one after the other: the hash is that of their hashes,
-/// so that the turns before are not read again whenever one more is shown.
+/// Returns the row of consecutive turns: the hash of their hashes, so that earlier turns need not
+/// be read again.
 fn joined_row<'a>(turns: impl Iterator<Item = &'a PromptLayerRow>) -> PromptLayerRow {
     let mut hashes = Vec::new();
     let (mut chars, mut tokens) = (0_u32, 0_u32);
@@ -134,7 +135,7 @@ fn joined_row<'a>(turns: impl Iterator<Item = &'a PromptLayerRow>) -> PromptLaye
     PromptLayerRow { sha256: Hash::of(&hashes), chars, tokens }
 }
 
-/// What the history has to hold, and in how much room.
+/// Content and room of a history.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct HistoryRequest<'a> {
     pub(crate) place: HistoryPosition,
@@ -148,20 +149,20 @@ pub(crate) struct HistoryRequest<'a> {
     pub(crate) affordable: u32,
     /// Tokens that open messages may have.
     pub(crate) open_room: u32,
-    /// Whether the model can do something about a move that is near.
+    /// True if the model can do something about a coming move.
     pub(crate) tells: bool,
     /// This turn.
     pub(crate) turn: TurnId,
 }
 
-/// How the past is shown.
+/// Style in which the past is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct HistoryStyle {
     /// The first turn with its results whole, and the first with its arguments whole, too.
     pub(crate) whole_from: u64,
     #[serde(default)]
     pub(crate) arguments_from: u64,
-    /// How often the newest turn was halved.
+    /// Number of times that the newest turn was halved.
     pub(crate) tighter: u32,
     pub(crate) weak: bool,
     pub(crate) open_room: u32,
@@ -181,7 +182,7 @@ fn left_out<'a>(turns: impl Iterator<Item = &'a CachedTurn>, is_weak: bool) -> O
 #[derive(Debug)]
 pub(crate) struct RenderedHistory {
     pub(crate) place: HistoryPosition,
-    /// Whether the model is to be told, now, that older turns will be shortened or cut.
+    /// True if the model must be told now that older turns will be shortened or cut.
     pub(crate) soon: bool,
     /// The sum of the older turns, where it has grown.
     pub(crate) grown: Option<HistoryDigest>,
@@ -190,13 +191,13 @@ pub(crate) struct RenderedHistory {
     pub(crate) open: String,
     pub(crate) digest: String,
     pub(crate) messages: Vec<Arc<Message>>,
-    /// What is kept of these.
+    /// Stored row of these.
     pub(crate) row: PromptLayerRow,
     /// The least trusted label of what is shown.
     pub(crate) heard: Label,
 }
 
-/// What stands before the turns that are shown, and these.
+/// Lowest label of the shown texts.
 struct BeforeHistory<'a> {
     open: String,
     digest: String,
@@ -284,7 +285,7 @@ impl HistoryCache {
         }
     }
 
-    /// How texts are shown with these caps.
+    /// Returns the style of texts with these caps.
     pub(crate) fn message_style(&self, (caps, weak): (PromptCaps, bool)) -> MessageStyle<'_> {
         MessageStyle { guard: &self.guard, weak, ends: caps.ends }
     }
@@ -353,7 +354,8 @@ impl HistoryCache {
         }
     }
 
-    /// Whether the newest turn ends with a result, so that the model may go on from there.
+    /// Returns true if the newest turn ends with a result, so that the model may continue from
+    /// there.
     pub(crate) fn ends_with_a_result(&self) -> bool {
         let newest = self.turns.back().and_then(|turn| turn.whole.messages.last());
         newest.is_some_and(|message| message.role == ChatRole::Tool)
@@ -438,7 +440,7 @@ impl HistoryCache {
         self.turns.iter().enumerate().map(cost).collect()
     }
 
-    /// How often the newest turn has to be halved to fit; nothing where it never does.
+    /// Returns the number of halvings with which the newest turn fits; `None` if it never does.
     fn tighter(&self, style: (PromptCaps, bool), room: u32) -> Option<u32> {
         let fits = |steps: &u32| history::cost(&self.newest_halved(style, *steps)) <= room;
         (1..=TIGHTER_MAX).find(fits)
@@ -450,7 +452,7 @@ impl HistoryCache {
         history::render_turn(newest, sizes, self.message_style(style), &self.tools)
     }
 
-    /// What stands before the history where it is shown in one way.
+    /// Returns the texts before the history in one style.
     fn before(&self, wanted: &HistoryRequest<'_>, how: &HistoryStyle) -> BeforeHistory<'_> {
         let HistoryRequest { place, digest, open, .. } = *wanted;
         let manner =
@@ -532,8 +534,8 @@ impl HistoryCache {
     }
 }
 
-/// Whether the next turn may be the one with which results are shortened or turns are cut, and
-/// nobody was told. It is taken to be as large as the largest of the newest.
+/// Returns true if the next turn may shorten results or cut turns, and the model was not told.
+/// The next turn is assumed to be as large as the largest of the newest.
 fn is_near(costs: &[TurnCost], place: HistoryPosition, room: u32) -> bool {
     let shown = costs.iter().filter(|turn| turn.seq >= place.from);
     let total: u32 = shown.map(|turn| turn.at(place)).sum();

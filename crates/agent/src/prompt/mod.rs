@@ -65,20 +65,20 @@ pub(crate) struct PromptMaterial<'a> {
     pub(crate) tools: &'a [ToolSpec],
     /// The turns that history may show.
     pub(crate) history: &'a HistoryCache,
-    /// Where the history begins, and the sum of the turns before.
+    /// Beginning of the history, and the summary of the turns before.
     pub(crate) place: HistoryPosition,
     pub(crate) digest: &'a HistoryDigest,
-    /// What the creator said and a turn before this one has read, but nobody has answered.
+    /// The creator's messages that an earlier turn has read and nobody has answered.
     pub(crate) open: &'a [OpenMessage],
-    /// What was recalled, best first.
+    /// Recalled memories, best first.
     pub(crate) memory: &'a [ShownMemory],
-    /// What it thinks of itself; what its creator gave it, where there is nothing yet.
+    /// Its soul; the creator's genesis prompt if there is none yet.
     pub(crate) soul: Option<&'a Soul>,
-    /// What its worklog says, where it is told.
+    /// Content of its worklog, if it is shown.
     pub(crate) worklog: Option<&'a Labelled>,
     /// The least trusted label of what the wake heard before this prompt.
     pub(crate) heard: Label,
-    /// What this turn answers, the wake's cause included.
+    /// Texts that this turn answers, with the cause of the wake.
     pub(crate) inputs: &'a [TurnInput],
     pub(crate) now: Timestamp,
     pub(crate) turn_id: TurnId,
@@ -88,19 +88,19 @@ pub(crate) struct PromptMaterial<'a> {
     pub(crate) wake_turn: u32,
     /// The most turns of this wake.
     pub(crate) wake_turns: u32,
-    /// Whether the creator caused the wake.
+    /// True if the creator caused the wake.
     pub(crate) creators: bool,
-    /// Whether this turn has no tools, and hands over.
+    /// True if this turn has no tools, and hands over.
     pub(crate) last: bool,
     /// Sentences of the runtime.
     pub(crate) nudge: Option<&'a str>,
     /// The automaton's money, if it has any.
     pub(crate) balances: Option<Balances>,
-    /// What is known of its means, and what it chose.
+    /// Its means, and its chosen mode.
     pub(crate) vitals: Option<Vitals>,
     /// The sentence about what its ports sold, if they did.
     pub(crate) sales: Option<&'a str>,
-    /// What the answer should cost at most, as it is estimated.
+    /// Estimated limit for the cost of the answer.
     pub(crate) per_call: Option<Microcents>,
 }
 
@@ -121,15 +121,15 @@ pub struct Prompt {
     pub longest_tokens: u32,
     /// The first turn that the history shows.
     pub history_from: Option<u64>,
-    /// Where the history begins now, and the sum of the turns before, where it has grown.
+    /// New beginning of the history, and the summary of the turns before, if it has grown.
     pub(crate) place: HistoryPosition,
     pub(crate) grown: Option<HistoryDigest>,
     pub(crate) how: HistoryStyle,
-    /// What of the memory it could show, best first.
+    /// Memories that fitted, best first.
     pub(crate) remembered: Vec<MemoryView>,
-    /// What of the worklog it shows.
+    /// Shown part of the worklog.
     pub(crate) worklog: Option<WorklogView>,
-    /// What is kept of the history that is shown.
+    /// Stored row of the shown history.
     pub(crate) history: PromptLayerRow,
     /// The least trusted label of what the history and its sum show.
     pub(crate) heard: Label,
@@ -150,7 +150,7 @@ pub struct PromptLayer {
     pub name: &'static str,
     /// Its size in estimated tokens.
     pub tokens: u32,
-    /// What it may have at most.
+    /// Most tokens.
     pub cap_tokens: u32,
     /// Its text; that of the history is its messages'.
     pub text: String,
@@ -237,7 +237,7 @@ const ANSWER_MIN: u32 = 64;
 /// and a word between two answers.
 const MORE_TOKENS: u32 = 32;
 
-/// What the model is told once before a move of the history.
+/// Warning before a move of the history.
 const SOON: &str = "Older turns will soon be shortened or summed up: write into a file what you \
     need of them.";
 
@@ -478,11 +478,11 @@ fn last_layers(
     ]
 }
 
-/// What is left beside what a turn answers, for what was said and done before.
+/// Tokens beside the input of a turn that are left for earlier texts.
 const INPUT_RESERVE: u32 = 120;
 
-/// What the turn answers. Where there is no room for the ends of messages that are in files,
-/// only the files are named; of more the newest, and the others are counted.
+/// Renders the input of the turn. If there is no room for the ends of messages in files, only the
+/// files are named; of more the newest ones, and the others are counted.
 fn input_layer(
     material: &PromptMaterial<'_>,
     style @ (caps, _): (PromptCaps, bool),
@@ -503,7 +503,7 @@ fn input_layer(
     if fits(&whole) { whole } else { short() }
 }
 
-/// What the turn is shown of its worklog.
+/// Returns the view of the worklog for the turn.
 fn worklog_view(material: &PromptMaterial<'_>) -> Option<WorklogView> {
     let heard = material.heard.meet(material.history.heard(material.place, material.digest));
     material.worklog.map(|worklog| WorklogView::of(worklog, heard))

@@ -22,7 +22,7 @@ pub(crate) fn file_of(message: &OpenMessage) -> String {
     format!("{HOME_INSIDE}/{FOLDER}/{}.txt", message.id)
 }
 
-/// What of the room is left to the messages themselves.
+/// Returns the part of the room that is left to the messages themselves.
 fn usable(room: u32) -> u32 {
     room.saturating_sub(tokens::estimate(include_str!("open.md")) + REST_TOKENS)
 }
@@ -50,7 +50,7 @@ pub(crate) fn too_long(
     filed
 }
 
-/// What showing a message costs.
+/// Returns the cost of showing a message.
 pub(crate) fn cost(message: &OpenMessage, manner: MessageStyle<'_>) -> u32 {
     // And what stands between it and the next one.
     tokens::estimate(&shown(message, manner)) + 1

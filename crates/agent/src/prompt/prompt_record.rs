@@ -27,7 +27,7 @@ use crate::toolbox::ToolSet;
 /// A prompt that was sent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PromptRecord {
-    /// When.
+    /// Time.
     pub at: Timestamp,
     /// Its layers, in the order of the prompt.
     pub layers: Vec<PromptLayerRecord>,
@@ -48,7 +48,7 @@ pub struct PromptLayerRecord {
     pub chars: u32,
     /// Its size in estimated tokens.
     pub tokens: u32,
-    /// Whether the record gives the very text again that was sent.
+    /// True if the record yields exactly the text that was sent.
     pub on_record: bool,
     /// That text.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -62,7 +62,7 @@ impl PromptLayerRecord {
     }
 }
 
-/// How a prompt shows what it is made of.
+/// Style in which a prompt showed its parts.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct ShownStyle {
     history: HistoryStyle,
@@ -71,7 +71,7 @@ struct ShownStyle {
     memory: Vec<MemoryView>,
 }
 
-/// What is kept of a prompt that is about to be sent.
+/// Returns the stored row of a prompt that is about to be sent.
 pub(crate) fn prompt_row(prompt: &Prompt) -> PromptRow {
     let text = |name: &str| prompt.layers.iter().find(|layer| layer.name == name);
     let kept = |name| {
@@ -195,7 +195,7 @@ fn again_of(name: &str, text: String, hash: Hash, kept: PromptLayerRow) -> Promp
     PromptLayerRecord { name: name.to_owned(), chars, tokens, on_record: text.is_some(), text }
 }
 
-/// What is kept of a text of so many tokens.
+/// Returns the stored row of a text of this size.
 pub(super) fn layer_row(text: &str, tokens: u32) -> PromptLayerRow {
     PromptLayerRow { sha256: Hash::of(text.as_bytes()), chars: chars(text), tokens }
 }

@@ -25,7 +25,7 @@ pub(super) struct StatusTurn<'a> {
     pub(super) tools: Option<&'a [String]>,
 }
 
-/// Where turns are left out, and the sentence in their place.
+/// Omitted turns, and the sentences in their place.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct OmittedTurns {
     /// For each turn whether it is left out.

@@ -100,7 +100,7 @@ pub(crate) fn summary_request(
 }
 
 impl SummaryRequest {
-    /// What is used of an answer; nothing, where none of it can be.
+    /// Returns the usable part of an answer; empty if there is none.
     pub(crate) fn summary(&self, answer: &str, guard: &Guard) -> SessionSummary {
         let Range { start: from, end: upto } = self.turns;
         let room = SUMMARY_TOKENS_MAX.min(self.tokens / SHORTER);
@@ -123,7 +123,7 @@ impl SummaryRequest {
         SessionSummary { from, upto, label: self.label, text }
     }
 
-    /// Whether all that a line names exactly stands in the turns.
+    /// Returns true if the turns contain every exact value of a line.
     fn has_values_of(&self, line: &str) -> bool {
         let edges = |c: char| !c.is_alphanumeric() && !matches!(c, '/' | '$' | '~');
         let words = line.split_whitespace().map(|word| word.trim_matches(edges));
@@ -131,7 +131,8 @@ impl SummaryRequest {
     }
 }
 
-/// How many characters of the same value come next: letters and digits, also after a point.
+/// Returns the number of following characters that belong to the same value: letters and digits,
+/// also after a point.
 fn goes_on(mut next: impl Iterator<Item = char>) -> usize {
     match next.next() {
         Some('.' | ',') => next.take_while(char::is_ascii_digit).count(),
@@ -140,7 +141,7 @@ fn goes_on(mut next: impl Iterator<Item = char>) -> usize {
     }
 }
 
-/// Whether a value stands in a text by itself, and not within a longer number or id.
+/// Returns true if a value occurs in a text by itself, and not within a longer number or id.
 fn has_whole(text: &str, value: &str) -> bool {
     let mut found = text.match_indices(value);
     found.any(|(at, _)| {
@@ -148,7 +149,7 @@ fn has_whole(text: &str, value: &str) -> bool {
     })
 }
 
-/// Whether a word is right or wrong by each of its characters.
+/// Returns true if a word is exact: right or wrong by each of its characters.
 fn is_value(word: &str) -> bool {
     let named = word.contains(['/', '@', '_']) || word.trim_end_matches('.').contains('.');
     word.len() > 4 && named || word.len() > 1 && word.chars().any(|c| c.is_ascii_digit())

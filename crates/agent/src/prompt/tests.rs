@@ -27,7 +27,7 @@ fn ids() -> IdGenerator {
     IdGenerator::new(Arc::new(SystemClock), Arc::new(SystemEntropy))
 }
 
-/// What a prompt is made of, for tests that change a part of it.
+/// Input of a prompt, for tests that change a part of it.
 struct World {
     settings: Settings,
     model: ModelInfo,
@@ -128,7 +128,7 @@ fn fact(text: &str) -> ShownMemory {
     memory_item(1, MemoryTier::Semantic, "creator/colour", Label::Own, text).into()
 }
 
-/// Whether each call stands with its result, and each result with its call.
+/// Returns true if each call stands with its result, and each result with its call.
 fn is_in_pairs(messages: &[Arc<Message>]) -> bool {
     let calls = messages.iter().flat_map(|it| it.calls.iter().map(|call| call.id));
     let results = messages.iter().filter_map(|it| it.answers);

@@ -37,7 +37,7 @@ use crate::settings::Settings;
 /// The folder of snapshots in the home.
 pub const SNAPSHOTS_FOLDER: &str = "snapshots";
 
-/// How long a snapshot does for the commands of the same wake.
+/// Time for which a snapshot serves the commands of the same wake.
 const LASTS: Span = Span::from_secs(600);
 
 /// A snapshot or a restore that failed.
@@ -69,7 +69,7 @@ pub enum WorkspaceSnapshotError {
     Broken,
 }
 
-/// What snapshots are taken of, and where they are kept.
+/// Source and place of snapshots.
 #[derive(Debug, Clone)]
 pub struct SnapshotPlaces {
     /// The workspace.
@@ -96,7 +96,7 @@ pub struct WorkspaceSnapshots {
     store: Store,
     ids: IdGenerator,
     events: Arc<dyn EventSink>,
-    /// When the newest snapshot of this wake was taken.
+    /// Time of the newest snapshot of this wake.
     taken: Arc<Mutex<Option<Timestamp>>>,
     /// Held by commands that run, and alone by a restore.
     in_use: Arc<RwLock<()>>,

@@ -1,4 +1,5 @@
-//! When snapshots are taken, and what comes back with them. It must never start a real agent.
+//! Time of snapshots, and the content that comes back with them. It must never start a real
+//! agent.
 
 use std::fs;
 

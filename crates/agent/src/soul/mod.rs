@@ -24,7 +24,7 @@ use automaton_tools::context::{self, HandleFuture};
 use crate::deps::AgentDeps;
 use crate::settings::Settings;
 
-/// Why a soul is not what follows from its genesis prompt.
+/// Reason for a soul that differs from its genesis prompt.
 const LAID_DOWN: &str = "SOUL.md, as it was found at birth";
 /// Characters of a reason.
 const REASON_CHARS_MAX: usize = 500;
@@ -144,7 +144,7 @@ impl SoulKeeper {
     }
 }
 
-/// How far a soul's purpose is from what its creator gave it.
+/// Returns the alignment of a soul's purpose with its creator's text.
 pub(crate) fn aligned(soul: &Soul) -> Alignment {
     alignment(&soul.core_purpose, &soul.anchor)
 }

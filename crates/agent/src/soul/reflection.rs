@@ -1,4 +1,4 @@
-//! What the automaton sees when it looks at itself.
+//! The automaton's reflection on itself.
 //!
 //! It looks at what it did: which tools it used, how many others it knows, what it earned and
 //! spent. From that it writes what it can do, whom it knows and how it deals with money; of its
@@ -11,19 +11,19 @@ use automaton_tools::HandleError;
 
 use super::{SoulKeeper, aligned};
 
-/// How the line begins that is written here, behind what the automaton has written itself.
+/// Beginning of the line that is added here, after the automaton's own text.
 const SEEN: &str = "(Seen: ";
 
-/// What it saw.
+/// Result of a reflection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Reflection {
-    /// How far its purpose is from what its creator gave it.
+    /// Alignment of its purpose with its creator's text.
     pub(crate) alignment: Alignment,
     /// The sections that were written anew.
     pub(crate) updated: Vec<SoulSection>,
-    /// What it is advised to change; empty where nothing.
+    /// Advice; empty if there is none.
     pub(crate) suggestion: String,
-    /// Whether it was advised that before.
+    /// True if it got the same advice before.
     pub(crate) is_known: bool,
 }
 

@@ -41,7 +41,7 @@ pub fn soul_file(
     soul::write(&identity, soul)
 }
 
-/// What follows the front matter, which nobody reads, and the title.
+/// Returns the text after the front matter, which nobody reads, and the title.
 fn body(text: &str) -> &str {
     let rest = text.split_once("\n---\n").map_or(text, |(_, rest)| rest);
     rest.split_once("\n# ").and_then(|(_, rest)| rest.split_once('\n')).map_or(rest, |(_, it)| it)
@@ -62,7 +62,7 @@ impl SoulKeeper {
         Ok(Some(soul_file(&life, (version, at), &soul, who)))
     }
 
-    /// What the file says; nothing where it cannot be read.
+    /// Returns the content of the file; `None` if it cannot be read.
     pub(super) fn read_view(&self) -> Option<String> {
         // silent-ok: what cannot be read is written anew.
         let home = WorkspaceDir::open(&self.settings.home).ok()?;

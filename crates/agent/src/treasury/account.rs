@@ -1,4 +1,4 @@
-//! What the account with the cloud is good for besides money.
+//! Uses of the account with the cloud besides money.
 //!
 //! It goes through the treasury, since nobody else has the account's key.
 
@@ -28,7 +28,7 @@ impl Treasury {
         Ok(Some(self.payment_context.cloud.models(key).await?))
     }
 
-    /// Whether there is an account.
+    /// Returns true if there is an account.
     #[must_use]
     pub const fn has_account(&self) -> bool {
         self.payment_context.key.is_some()

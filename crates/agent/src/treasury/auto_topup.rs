@@ -25,30 +25,30 @@ use super::{Balances, TopUpOutcome, Treasury, TreasuryError, WAIT};
 /// cloud may credit later than the chain moves.
 const TOPUP_INTERVAL_MIN: Span = Span::from_secs(60);
 
-/// What is known behind the door from before, for as long as the process lives.
+/// Facts that are kept between checks, for as long as the process lives.
 #[derive(Debug, Default)]
 pub(super) struct TopUpState {
-    /// When a reflex last began to buy.
+    /// Time of the last automatic purchase.
     tried: Option<Timestamp>,
     /// A purchase of a time to come, which was taken for one of just now.
     ahead: Option<PaymentId>,
     /// The newest purchase and the credits before the last reflex bought, until they
     /// are seen to be more.
     before: Option<(Option<PaymentId>, Microcents)>,
-    /// Whether it was told that purchases bring nothing.
+    /// True if it was told that purchases bring nothing.
     told: bool,
 }
 
-/// What a look knows besides the balances.
+/// Facts of a check besides the balances.
 #[derive(Debug, Clone, Copy)]
 struct TopUpContext {
-    /// Whether the cloud has refused a request for want of credits since the last look.
+    /// True if the cloud has refused a request for lack of credits since the last check.
     refused: bool,
-    /// How long ago a purchase was last begun or came further.
+    /// Time since the last purchase began or advanced.
     since: Option<Span>,
 }
 
-/// Whether credits are wanted, and can be bought.
+/// Returns true if credits are wanted, and can be bought.
 fn wants_credits(balances: &Balances, known: TopUpContext) -> bool {
     let Some(tier) = balances.tier() else { return false };
     let can = balances.usdc.is_some_and(|usdc| usdc >= first_purchase_price());
@@ -74,8 +74,8 @@ impl Treasury {
         }
     }
 
-    /// Whether credits may come without anybody's help: there is USDC for them, or they
-    /// are paid for and under way. What is unknown may be.
+    /// Returns true if credits may arrive without help: there is USDC for them, or they are paid
+    /// for. An unknown balance counts as yes.
     ///
     /// # Errors
     /// When the store fails.
@@ -220,7 +220,7 @@ impl Treasury {
         }
     }
 
-    /// How long ago a purchase was last begun or came further.
+    /// Returns the time since the last purchase began or advanced.
     async fn since_last(&self, kept: &mut TopUpState) -> Result<Option<Span>, TreasuryError> {
         let now = self.deps.ids.now();
         let newest = self.store.newest_payment(Purpose::TopUp).await?;

@@ -19,13 +19,13 @@ use tracing::warn;
 
 use super::{Balances, PaymentContext, Treasury, TreasuryError};
 
-/// How long a reading is good for.
+/// Time for which a reading is valid.
 const GOOD_FOR: Span = Span::from_secs(30);
 
 /// The longest that one number is waited for.
 const READ_MAX: Duration = Duration::from_secs(10);
 
-/// What was read.
+/// A reading.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CachedBalances {
     /// The epoch in which the reading began.
@@ -34,7 +34,7 @@ pub(super) struct CachedBalances {
 }
 
 impl Treasury {
-    /// What is there, as far as it is known.
+    /// Returns the known balances.
     pub async fn balances(&self) -> Balances {
         let mut last = self.reading.lock().await;
         let (now, epoch) = (self.deps.ids.now(), self.epoch.load(Ordering::SeqCst));
@@ -76,7 +76,7 @@ impl Treasury {
         Balances { at: self.deps.ids.now(), credits: None, usdc: None }
     }
 
-    /// What the wallet holds.
+    /// Returns the USDC of the wallet.
     ///
     /// # Errors
     /// [`TreasuryError::Chain`]; then it is unknown.
@@ -85,7 +85,7 @@ impl Treasury {
         Ok(chain.balance(token.contract, signer.address()).await?)
     }
 
-    /// What the cloud says is left, exactly where it says so.
+    /// Returns the cloud's balance, exactly if the cloud tells it exactly.
     pub(super) async fn credits(&self) -> Option<Microcents> {
         let PaymentContext { cloud, key, .. } = &self.payment_context;
         let reply = known(cloud.balance(key.as_ref()?)).await?;
@@ -94,7 +94,7 @@ impl Treasury {
     }
 }
 
-/// What was read in time, or nothing.
+/// Returns the value if it was read in time.
 pub(super) async fn known<T, E: Error + 'static>(
     read: impl Future<Output = Result<T, E>>,
 ) -> Option<T> {

@@ -1,4 +1,4 @@
-//! What four ledgers say of the same money, side by side.
+//! Comparison of four ledgers of the same money.
 //!
 //! Nothing is corrected here, and what cannot be read is missing rather than
 //! taken from another ledger.
@@ -16,13 +16,13 @@ use tokio::time::timeout;
 use super::balances::known;
 use super::{Treasury, TreasuryError};
 
-/// How often a ledger that cannot be read is asked again, and after how long.
+/// Number of further reads of a ledger that cannot be read, and the time between them.
 const RETRIES: u32 = 3;
 const RETRY_AFTER: Duration = Duration::from_millis(700);
 /// The longest that comparing takes, whatever does not answer, and of it the wait for
 /// a purchase that is under way.
 const WITHIN: Duration = Duration::from_secs(8);
-/// How long after its end a payment is asked about no more.
+/// Time after its end from which a payment is no longer checked.
 const FINAL_AFTER: Span = Span::from_secs(60 * 60);
 const LOCK_WITHIN: Duration = Duration::from_secs(2);
 
@@ -116,8 +116,7 @@ impl Treasury {
         });
     }
 
-    /// What the chain says of all that was ever signed; nothing when some of it is
-    /// elsewhere.
+    /// Returns the chain's sum of all signed payments; `None` if some are on another chain.
     async fn moved(&self, all: &[&Payment]) -> Result<Option<MicroUsdc>, TreasuryError> {
         let (mut moved, now) = (MicroUsdc::ZERO, self.deps.ids.now());
         for one in all {
@@ -144,7 +143,7 @@ fn sum<'a>(payments: impl IntoIterator<Item = &'a Payment>) -> Result<MicroUsdc,
         .try_fold(MicroUsdc::ZERO, |sum, payment| sum.plus(payment.terms.money.usdc()))
 }
 
-/// What payments for a purpose are worth together.
+/// Returns the worth of payments for a purpose together.
 fn worth<'a>(
     payments: impl IntoIterator<Item = &'a Payment>,
     purpose: Purpose,

@@ -1,4 +1,4 @@
-//! Why credits were not bought, or why that is not known yet.
+//! Reasons for which credits were not bought, or for which that is unknown.
 
 use alloy_primitives::Address;
 use automaton_client::CloudClientError;
@@ -12,10 +12,10 @@ use automaton_store::StoreError;
 use automaton_wallet::x402::{OfferParseError, OfferRefusal};
 use automaton_wallet::{ChainError, SignerClientError};
 
-/// What is to be known of a payment that is not over.
+/// Note about an open payment.
 const NOTHING_TWICE: &str = "nothing is paid twice: the same payment is asked about, and sent \
                              again while it is valid, the next time that the same is wanted";
-/// What is to be known of a payment whose answer nobody heard.
+/// Note about a payment whose answer was not received.
 const PAYS_AGAIN: &str = "asking for the same again pays again";
 
 /// A purchase that was not made, or of which it is not known.
@@ -29,43 +29,43 @@ pub enum TreasuryError {
     #[error("the wallet holds {have}, and the credits cost {price}")]
     #[class(User, hint = "send USDC to the wallet, or buy a smaller tier")]
     TooLittle {
-        /// What it holds.
+        /// Its balance.
         have: MicroUsdc,
-        /// What they cost.
+        /// Their price.
         price: MicroUsdc,
     },
     /// The last purchase was too short a while ago.
     #[error("a purchase was begun a moment ago; the next one has to wait for {wait}")]
     #[class(User, hint = "see what the last purchase brought before the next one")]
     TooSoon {
-        /// How much longer.
+        /// Remaining wait.
         wait: Span,
     },
-    /// What was paid for did not come.
+    /// The paid goods did not come.
     #[error("credits were paid for and are no more than before; no more are bought by themselves")]
     #[class(
         Upstream,
         hint = "see that the API key is of this wallet's account: `automaton provision` makes one"
     )]
     Useless,
-    /// What is asked for cannot be read.
+    /// The demand cannot be read.
     #[error("the demand for payment cannot be read")]
     #[class(Upstream)]
     Unreadable(#[source] OfferParseError),
-    /// What is asked for is not what was wanted; nothing was signed.
+    /// The demand differs from the intent; nothing was signed.
     #[error("the demand for payment is refused, and nothing was signed: {0}")]
     #[class(kind = match _0 {
         OfferRefusal::TooMuch { .. } => ErrorClass::Denied,
         _ => ErrorClass::Upstream,
     }, hint = "see that it is the right server; nobody else is paid")]
     Refused(OfferRefusal),
-    /// Whoever was paid did not take it.
+    /// The recipient did not accept it.
     #[error("the payment {id} was not taken: {said}")]
     #[class(Upstream, hint = "{NOTHING_TWICE}")]
     NotTaken {
         /// The payment.
         id: PaymentId,
-        /// What is said of it.
+        /// Answer of the recipient.
         said: String,
     },
     /// A limit of the creator's forbids it; nothing was written down as a payment.
@@ -74,7 +74,7 @@ pub enum TreasuryError {
     Denied {
         /// The code of the rule.
         code: &'static str,
-        /// What the rule found.
+        /// Finding of the rule.
         reason: String,
     },
     /// The creator is asked first.
@@ -83,7 +83,7 @@ pub enum TreasuryError {
     Asked {
         /// The payment.
         id: PaymentId,
-        /// Why.
+        /// Reason.
         reason: String,
     },
     /// The cloud did not do the transfer, and nothing has moved.
@@ -92,7 +92,7 @@ pub enum TreasuryError {
     NotDone {
         /// The payment.
         id: PaymentId,
-        /// What the cloud says.
+        /// Message of the cloud.
         said: String,
     },
     /// There is no key to the account that a transfer is from.
@@ -110,7 +110,7 @@ pub enum TreasuryError {
     NoReply {
         /// The payment.
         id: PaymentId,
-        /// Why.
+        /// Cause.
         #[source]
         source: NetError,
     },
@@ -120,7 +120,7 @@ pub enum TreasuryError {
     AnswerLost {
         /// The payment.
         id: PaymentId,
-        /// Why.
+        /// Cause.
         #[source]
         source: NetError,
     },
@@ -144,12 +144,12 @@ pub enum TreasuryError {
     OpenDearer {
         /// The payment.
         id: PaymentId,
-        /// What it pays.
+        /// Its amount.
         amount: MicroUsdc,
-        /// What may be paid.
+        /// Highest allowed amount.
         most: Microcents,
     },
-    /// What was spent within an hour or a day cannot be told.
+    /// Spending within an hour or a day is unknown.
     #[error(
         "the clock since boot cannot be read, so nothing can be counted within an hour or a day"
     )]
@@ -170,7 +170,7 @@ pub enum TreasuryError {
         id: PaymentId,
         /// Whom it is for.
         origin: String,
-        /// Who pays.
+        /// Address of the payer.
         payer: Address,
         /// The chain's id.
         chain: u64,
@@ -181,7 +181,7 @@ pub enum TreasuryError {
     Unknown {
         /// The payment.
         id: PaymentId,
-        /// Why.
+        /// Cause.
         #[source]
         source: CloudClientError,
     },

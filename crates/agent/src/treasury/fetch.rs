@@ -40,23 +40,23 @@ pub struct PaidFetch {
     pub why: PaymentReason,
 }
 
-/// What a request brought.
+/// Result of a request.
 #[derive(Debug)]
 pub struct FetchOutcome {
     /// The answer.
     pub reply: FullResponse,
-    /// What was paid for it.
+    /// Payment for it.
     pub paid: Option<FetchPayment>,
 }
 
-/// What was paid for an answer.
+/// Payment for an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FetchPayment {
     /// The payment.
     pub id: PaymentId,
-    /// How much.
+    /// Amount.
     pub amount: MicroUsdc,
-    /// Whether the chain has confirmed it.
+    /// True if the chain has confirmed it.
     pub settled: bool,
 }
 
@@ -102,7 +102,7 @@ impl Treasury {
         }
     }
 
-    /// What must be in no text that leaves: the key of the account.
+    /// Returns the secret that no outgoing text may hold: the key of the account.
     pub(crate) fn own_secret(&self) -> Option<&str> {
         self.payment_context.key.as_ref().map(Secret::reveal)
     }
@@ -119,7 +119,7 @@ impl Treasury {
     }
 }
 
-/// What makes two requests the same: method, place, headers that somebody named, body.
+/// Returns the key by which two requests are equal: method, address, given headers, body.
 fn key_of(request: &HttpRequest) -> String {
     let mut what = format!("{:?} {}\n", request.method, request.url);
     for header in &request.headers {

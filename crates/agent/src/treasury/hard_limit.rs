@@ -75,7 +75,7 @@ impl Treasury {
         Ok(found.map(|(code, reason)| HardLimit { code, reason }))
     }
 
-    /// What the wallet and the signer have against a purchase of credits.
+    /// Returns the objection of the wallet or the signer to a purchase of credits.
     async fn limit_of_purchase(&self, usd: u32) -> Option<HardLimit> {
         // silent-ok: the rule `financial.tier` refuses what is no tier.
         let price: MicroUsdc = price(usd).ok()?;

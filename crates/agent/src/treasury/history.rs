@@ -1,4 +1,4 @@
-//! What the account's history tells: what others gave, what machines cost, what was sold.
+//! The account's history: gifts, costs of machines, sales.
 //!
 //! It is read on from where it was left, oldest first, and each page is booked with how far
 //! it reaches. A machine is charged each minute and may sell a cent at a time, so what a page
@@ -20,7 +20,7 @@ use super::{PaymentContext, Treasury, TreasuryError};
 
 /// Entries that are asked for at once.
 const PAGE: u32 = 100;
-/// How much farther on the next page begins: the rest is for what is added meanwhile.
+/// Distance between pages: the rest allows for entries that are added meanwhile.
 const STEP: u64 = 90;
 /// Pages of one look; the next one goes on.
 const PAGES_MAX: u32 = 200;
@@ -148,7 +148,7 @@ fn sales_event(sum: &PortSales) -> Event {
     })
 }
 
-/// Whether a page goes back to what is known, so that nothing is between the two.
+/// Returns true if a page reaches back to the known position, so that no entry is missed.
 fn covers(page: &HistoryReply, known: Cursor) -> bool {
     let oldest = |count: usize, oldest: Option<i64>, known: i64| {
         count < PAGE as usize || oldest.is_none_or(|oldest| oldest <= known)
@@ -157,13 +157,14 @@ fn covers(page: &HistoryReply, known: Cursor) -> bool {
         && oldest(page.sales.len(), page.sales.last().map(|it| it.id), known.sale)
 }
 
-/// Whether the newest that a history tells is older than what is known: it is another one.
+/// Returns true if the newest entry of a history is older than the known position: it is another
+/// history.
 fn is_reset(page: &HistoryReply, known: Cursor) -> bool {
     page.history.first().map_or(0, |it| it.id) < known.entry
         || page.sales.first().map_or(0, |it| it.id) < known.sale
 }
 
-/// What a page tells that is not known, to be booked.
+/// Returns the new entries of a page, for booking.
 fn new_entries(
     origin: &str,
     page: &HistoryReply,
@@ -207,7 +208,8 @@ fn new_entries(
     Ok(told)
 }
 
-/// Whether an entry is credits from somebody else: given, bought for us, or given back.
+/// Returns true if an entry is credits from somebody else: a gift, a purchase for us, or a
+/// refund.
 fn is_income(entry: &HistoryEntry) -> bool {
     let by_others = match entry.kind {
         EntryKind::Transfer | EntryKind::Refund => true,

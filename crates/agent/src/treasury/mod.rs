@@ -69,17 +69,17 @@ pub struct TopUpOutcome {
     pub id: PaymentId,
     /// For how many US dollars of credits.
     pub usd: u32,
-    /// What was paid.
+    /// Amount.
     pub amount: MicroUsdc,
     /// The transaction, where it is known.
     pub transaction: Option<String>,
-    /// Whether the chain has confirmed it; without that it is still open.
+    /// True if the chain has confirmed it; otherwise it is still open.
     pub settled: bool,
     /// The reason why the cloud holds the purchase up, in its words.
     pub held_up: Option<String>,
 }
 
-/// What a purchase is made with.
+/// Dependencies of a purchase.
 #[derive(Debug, Clone)]
 pub struct PaymentContext {
     /// The cloud.
@@ -94,7 +94,7 @@ pub struct PaymentContext {
     pub chain: ChainClient,
     /// USDC on it.
     pub token: TokenDomain,
-    /// What requests that may cost something are made with.
+    /// HTTP client for requests that may cost something.
     pub net: HttpClient,
 }
 
@@ -107,7 +107,7 @@ pub(crate) struct CloudAccount {
     pub(crate) key: Secret,
 }
 
-/// Where USDC can be sent to.
+/// Address for deposits of USDC.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DepositAddress {
     /// The wallet.
@@ -118,7 +118,7 @@ pub(crate) struct DepositAddress {
     pub(crate) token: Address,
 }
 
-/// What a treasury is told the time by, and what it tells.
+/// Clocks and event receiver of a treasury.
 #[derive(Clone)]
 pub struct TreasuryDeps {
     /// The clock.
@@ -127,7 +127,7 @@ pub struct TreasuryDeps {
     pub boot: Arc<dyn BootClock>,
     /// Faults, inert outside rehearsals.
     pub faults: Arc<dyn Faults>,
-    /// Where events go.
+    /// Receiver of events.
     pub events: Arc<dyn EventSink>,
 }
 
@@ -137,15 +137,15 @@ pub struct Treasury {
     payment_context: PaymentContext,
     deps: TreasuryDeps,
     limits: PaymentLimits,
-    /// Who may be paid for requests: the hosts of the limits.
+    /// Hosts that may be paid for requests.
     payees: Payees,
-    /// Whose credits are funding and not revenue.
+    /// Address whose credits are funding and not revenue.
     creator: Option<Address>,
-    /// How long a question waits for its answer, where the creator said so.
+    /// Time that a question waits for its answer, if the creator set one.
     answer_within: Option<Span>,
-    /// Whoever holds this buys.
+    /// Lock of purchases.
     topup_lock: Arc<Mutex<TopUpState>>,
-    /// Whoever holds this reads the balances. It keeps what was read last.
+    /// Lock of balance readings, with the last reading.
     reading: Mutex<Option<CachedBalances>>,
     /// The time since boot at which this one begins, where it can be read.
     started_at_boot_time: Option<Span>,
@@ -153,7 +153,7 @@ pub struct Treasury {
     window_timer: Mutex<Option<WindowTimer>>,
     /// Goes up whenever what was read is worth nothing any more.
     epoch: AtomicU64,
-    /// Whether the cloud refused a request for want of credits.
+    /// True if the cloud refused a request for lack of credits.
     out_of_credits: AtomicBool,
     /// Held by the one that reads the account's history.
     history_lock: Mutex<()>,
@@ -179,7 +179,7 @@ impl Treasury {
         &self.payment_context.origin
     }
 
-    /// What may be spent without asking.
+    /// Returns the limits for spending without asking.
     pub(crate) const fn limits(&self) -> &PaymentLimits {
         &self.limits
     }
@@ -200,7 +200,7 @@ impl Treasury {
             .await
     }
 
-    /// Where USDC can be sent to.
+    /// Returns the address for deposits of USDC.
     pub(crate) fn payable(&self) -> DepositAddress {
         let PaymentContext { signer, token, .. } = &self.payment_context;
         DepositAddress { address: signer.address(), chain: token.chain, token: token.contract }

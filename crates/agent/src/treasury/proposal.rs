@@ -1,5 +1,5 @@
-//! What every payment but a purchase of credits has to pass before it is written
-//! down: the creator's settings, over what was spent lately and what is there.
+//! Checks of every payment but purchases of credits before it is stored: the creator's settings,
+//! over recent payments and balances.
 //!
 //! A refusal is on record like a payment is. Nothing here may be asked without the
 //! door: two that were judged at once could pass a limit together.
@@ -77,8 +77,8 @@ impl Treasury {
         })
     }
 
-    /// Whether the creator approved the call that asks for a payment: the amount of a transfer,
-    /// and the most that a request may cost, were in the question.
+    /// Returns true if the creator approved the call that asks for a payment. The amount of a
+    /// transfer, and the cap of a request, were in the question.
     async fn is_approved(&self, payment: &NewPayment) -> Result<bool, TreasuryError> {
         match payment.why.call {
             Some(call) => Ok(self.store.is_approved_call(call).await?),

@@ -1,4 +1,4 @@
-//! What became of every payment that is not over, asked of whoever knows.
+//! Reconciliation of every open payment with chain and cloud.
 //!
 //! At the start, at each look, and with each heartbeat. What was sent is asked about
 //! or sent again with the same bytes; what nobody can have any more is given up.
@@ -14,7 +14,7 @@ use automaton_core::time::Span;
 use super::topup::TOP_UP;
 use super::{Treasury, TreasuryError};
 
-/// How long an approval of a request is good for.
+/// Time for which an approval of a request is valid.
 const APPROVED_FOR: Span = Span::from_secs(24 * 60 * 60);
 
 impl Treasury {

@@ -1,4 +1,4 @@
-//! What the creator and the model are told of sales.
+//! Reports of sales to the creator and the model.
 //!
 //! The account's history is the truth and the store adds it up. The creator gets a message
 //! of the first sales at once and then at most one an hour, however many visitors come. The

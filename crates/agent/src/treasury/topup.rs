@@ -26,10 +26,10 @@ use super::auto_topup::TopUpState;
 use super::usdc::AuthorizationStatus;
 use super::{PaymentContext, TopUpOutcome, Treasury, TreasuryError};
 
-/// What makes all purchases of credits one request: there is one at a time.
+/// Key of all purchases of credits: one is open at a time.
 pub(super) const TOP_UP: &str = "top_up";
-/// How long after it was written down a payment may still be signed: as long as the
-/// signature would be good for at most.
+/// Time after its record in which a payment may still be signed: the longest validity of its
+/// signature.
 const SIGN_WITHIN: Span = Span::from_secs(300);
 /// The most that is kept of a cloud's words about a purchase that it cannot go on with.
 const HELD_UP_BYTES_MAX: usize = 300;

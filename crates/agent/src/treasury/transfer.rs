@@ -26,9 +26,9 @@ use super::{PaymentContext, Treasury, TreasuryError};
 pub struct CreditTransfer {
     /// The payment.
     pub id: PaymentId,
-    /// Who got them.
+    /// Recipient.
     pub to: Address,
-    /// How much.
+    /// Amount.
     pub amount: Microcents,
     /// The cloud's id of the transfer.
     pub transfer: String,

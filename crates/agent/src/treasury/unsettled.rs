@@ -19,7 +19,7 @@ use tokio::time::timeout;
 use super::{PaymentContext, Treasury, TreasuryError};
 use crate::deps::AgentDeps;
 
-/// How long the cloud may take to say what all of them cost.
+/// Time for the cloud's answers about all of them.
 const WITHIN: Duration = Duration::from_secs(3);
 
 /// Settles what an earlier life asked for and did not hear.
@@ -66,7 +66,7 @@ async fn settle_all(deps: &AgentDeps) -> Result<(), StoreError> {
     }
 }
 
-/// What answers that were not heard cost.
+/// Cost of answers that were not received.
 pub(super) struct UnsettledTotals {
     /// As the cloud says of those that it charged.
     pub(super) charged: Microcents,
@@ -75,8 +75,8 @@ pub(super) struct UnsettledTotals {
 }
 
 impl Treasury {
-    /// What answers cost that were not heard, as far as the cloud tells. It says so of each, so
-    /// that the room that one leaves in the books hides nothing else.
+    /// Reads the cost of answers that were not received, as far as the cloud tells. Each is asked
+    /// about alone, so that the uncertainty of one hides nothing else.
     pub(super) async fn unsettled(&self) -> Result<UnsettledTotals, TreasuryError> {
         let mut known = Microcents::ZERO;
         let mut charged = Microcents::ZERO;
@@ -136,7 +136,7 @@ impl Treasury {
     }
 }
 
-/// What the cloud counted.
+/// Returns the cloud's counts.
 fn usage(call: &CallReply) -> Usage {
     Usage {
         prompt_tokens: call.prompt_tokens,

@@ -15,7 +15,7 @@ use automaton_wallet::x402::SelectedOffer;
 
 use super::{PaymentContext, Treasury, TreasuryError};
 
-/// What became of something that was signed.
+/// State of a signed authorization.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AuthorizationStatus {
     /// The money has moved.
@@ -61,14 +61,14 @@ impl Treasury {
         Ok(self.store.advance_payment(id, PaymentStep::Failed(reason)).await?)
     }
 
-    /// What is paid with, on the wallet's own chain.
+    /// Returns the amount on the wallet's own chain.
     pub(super) fn money(&self, chosen: &SelectedOffer) -> Money {
         let PaymentContext { signer, token, .. } = &self.payment_context;
         let (asset, payer) = (token.contract, signer.address());
         Money::Usdc { chain: token.chain.0, asset, payer, amount: chosen.amount }
     }
 
-    /// Whether a payment is one of this wallet, on this chain.
+    /// Returns true if a payment is one of this wallet, on this chain.
     pub(super) fn is_here(&self, payment: &NewPayment) -> bool {
         let PaymentContext { signer, token, .. } = &self.payment_context;
         match payment.money {
@@ -79,7 +79,7 @@ impl Treasury {
         }
     }
 
-    /// Whether the chain has seen a payment.
+    /// Returns true if the chain has seen a payment.
     pub(super) async fn used(
         &self,
         payment: &NewPayment,
@@ -89,8 +89,8 @@ impl Treasury {
         Ok(self.payment_context.chain.authorization(asset, payer, signed.nonce).await?.used)
     }
 
-    /// What became of a payment, by one block's own state and time: no later block can
-    /// use what it shows as unused and late. Our clock has no say in it.
+    /// Returns the state of a payment, by state and time of one block: no later block can use a
+    /// payment that this one shows as unused and expired. Our clock has no influence.
     async fn authorization_status(
         &self,
         payment: &NewPayment,
@@ -127,7 +127,7 @@ impl Treasury {
     }
 }
 
-/// Whether the signer said nothing, rather than no.
+/// Returns true if the signer did not answer, rather than refuse.
 fn is_no_response(error: &SignerClientError) -> bool {
     error.kind() == ErrorClass::Transient || matches!(error, SignerClientError::Cut)
 }

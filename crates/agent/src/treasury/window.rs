@@ -18,8 +18,8 @@ pub(super) struct WindowTimer {
     /// The last moment, and the time since boot at it.
     moment: WindowAnchor,
     since_boot: Span,
-    /// Whether what passed before this process is added. Until then the clocks of the
-    /// moment are those of the last process, as they would have gone on.
+    /// True if the time before this process is added. Until then the readings are those of the
+    /// last process, continued.
     resumed: bool,
 }
 

@@ -131,7 +131,7 @@ async fn run(ctx: &AgentContext, judged: &JudgedTurn, call: CallRuling, room: u3
     finished
 }
 
-/// What a tool may use for one call.
+/// Returns the context of a tool for one call.
 fn tool_context<'a>(
     ctx: &'a AgentContext,
     judged: &JudgedTurn,

@@ -1,4 +1,4 @@
-//! How a model was chosen for a turn, as the record keeps it.
+//! Record of the choice of a model for a turn.
 //!
 //! In the words of this program alone: what a server said when it failed must never get in.
 

@@ -43,13 +43,13 @@ const LEFT_OUT_TURNS: usize = 5;
 /// Characters of the inputs that are used as the query of the memory.
 const QUERY_CHARS_MAX: usize = 2000;
 
-/// What one model is asked with.
+/// Request for one model.
 #[derive(Debug)]
 pub(super) struct PromptedTurn {
     pub(super) prompt: Prompt,
     /// The tools that go beside it.
     pub(super) tools: Arc<[ToolSpec]>,
-    /// Where the history begins from now on, where this prompt moved it.
+    /// New beginning of the history, if this prompt moved it.
     pub(super) moved: Option<(HistoryPosition, Option<DigestRow>)>,
 }
 
@@ -69,13 +69,13 @@ impl PromptedTurn {
     }
 }
 
-/// What a prompt is made of besides the turns that were rendered.
+/// Input of a prompt besides the rendered turns.
 struct TurnMaterial {
     model: ModelInfo,
     tools: Arc<[ToolSpec]>,
     place: HistoryPosition,
     digest: HistoryDigest,
-    /// What the creator said and nobody has answered, this turn's messages included.
+    /// The creator's unanswered messages, those of this turn included.
     open: Vec<OpenMessage>,
     memory: Vec<ShownMemory>,
     vitals: Option<Vitals>,
@@ -300,7 +300,7 @@ pub(crate) fn memory_query(inputs: &[TurnInput], waiting: &[OpenMessage]) -> Mem
     }
 }
 
-/// When something is recalled, and for whom.
+/// Time and reader of a recall.
 pub(crate) struct RecallMoment {
     /// The least trusted label of what is answered.
     pub(crate) label: Label,
@@ -309,7 +309,7 @@ pub(crate) struct RecallMoment {
     pub(crate) now: Timestamp,
 }
 
-/// What a prompt may show of the memory: what is being done, and what fits, best first.
+/// Selects the memories for a prompt: the working memory, and the best matches, best first.
 pub(crate) fn recalled(
     working: Vec<MemoryItem>,
     matches: &MemoryMatches,

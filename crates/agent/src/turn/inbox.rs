@@ -35,19 +35,19 @@ pub(super) struct ClaimedTurn {
     pub(super) inputs: Vec<TurnInput>,
     /// The least trusted label of all inputs.
     pub(super) label: Label,
-    /// Whether it goes on with what the creator said in this wake and nobody has answered.
+    /// True if it continues with a message of the creator in this wake that nobody has answered.
     pub(super) creator_waits: bool,
     /// The oldest of the messages that it answers.
     pub(super) first: Option<MessageId>,
     /// A call that the creator approved; the turn makes it, and nothing else.
     pub(super) approved_call: Option<Approval>,
-    /// What was read of the record when it was opened.
+    /// Data that was read when it was opened.
     pub(super) started: StartedTurn,
-    /// What a prompt may show of the memory, best first, once it was chosen.
+    /// Memories for the prompt, best first, once they were selected.
     pub(super) found: Vec<ShownMemory>,
-    /// What its worklog says, where the turn is told it.
+    /// Content of its worklog, if the turn shows it.
     pub(super) worklog: Option<Labelled>,
-    /// What an answer should cost at most, by the rule of its tier.
+    /// Soft limit for the cost of an answer, by the rule of its tier.
     pub(super) per_call: Option<Microcents>,
     /// The tools that there were when it began.
     pub(super) tools: TurnTools,

@@ -39,13 +39,13 @@ use crate::deps::AgentDeps;
 use crate::money;
 use crate::prompt::{self, Prompt};
 
-/// What stands in the place of a model where the creator approved a call.
+/// Name in place of a model for an approved call.
 pub const APPROVED_MODEL: &str = "approval";
 
-/// What a turn asks a model for.
+/// Task of a turn's model call.
 const TASK: InferenceTask = InferenceTask::AgentTurn;
 
-/// How long the end of the process waits for an answer that costs something.
+/// Time that the end of the process waits for an answer that costs something.
 const LAST_ANSWER_WITHIN: Duration = Duration::from_secs(1);
 
 /// A turn with the model's answer.
@@ -53,11 +53,11 @@ const LAST_ANSWER_WITHIN: Duration = Duration::from_secs(1);
 pub(super) struct AnsweredTurn {
     pub(super) claimed: ClaimedTurn,
     pub(super) reply: Completion,
-    /// What was asked, where a model was.
+    /// The request, if a model was asked.
     pub(super) asked: Option<AskedAnswer>,
 }
 
-/// What came of asking one model.
+/// Result of asking one model.
 enum AnswerAttempt {
     Answered(Completion, AskedAnswer),
     /// It was not asked, since the rule of the tier wishes for something cheaper.
@@ -71,7 +71,7 @@ enum AnswerAttempt {
     },
 }
 
-/// Why no model has answered yet, with what was asked, where one was.
+/// Reason for a missing answer, with the request, if a model was asked.
 type Unanswered = (TurnError, Option<(PromptRow, Timestamp)>);
 
 /// Asks the models of the route one after the other, until one answers. What one that failed may
@@ -127,8 +127,8 @@ pub(super) async fn ask(
     give_up(ctx, &claimed, choice.end(), failed).await
 }
 
-/// Whether a model may be asked after what failed before it. A weak one does not do the work of a
-/// stronger one that may answer in a moment, or tomorrow.
+/// Returns true if a model may be asked after this failure of another. A weak model does not
+/// replace a stronger one that may answer in a moment, or tomorrow.
 fn may_stand_in(ctx: &AgentContext, at: ModelIndex, failed: Option<&Unanswered>) -> bool {
     let (model, usual) = (ctx.deps.model(at), ctx.deps.providers.usual());
     let is_weaker = model.weak && !usual.provider.model().weak;
@@ -173,7 +173,7 @@ fn costs(
     both.map_err(|source| InferenceError::Cost { source })
 }
 
-/// Whether what is left of every ceiling and of the credits pays for an answer at its longest.
+/// Returns true if all ceilings and the credits leave room for the longest answer.
 fn has_room(ctx: &AgentContext, wake: &WakeContext) -> bool {
     let credits = wake.balances.and_then(|balances| balances.credits);
     let fits = ctx.settings.budgets.ceilings.fits(&wake.spend, wake.most);
@@ -279,7 +279,7 @@ async fn attempt(
     }
 }
 
-/// What a model's failure is to the turn. That its server takes no more is remembered.
+/// Converts a model's failure into one of the turn. A smaller window of its server is remembered.
 async fn failure_of(
     ctx: &AgentContext,
     model: &ModelInfo,
@@ -304,7 +304,7 @@ fn answer_lengths(prompt: &Prompt, limits: RouteLimits, wake: &WakeContext) -> (
     }
 }
 
-/// What was heard of a model.
+/// Result of waiting for a model.
 enum Heard {
     Answer(Result<Completion, InferenceError>),
     /// It was given up, since the process or the wake should end.
@@ -353,8 +353,8 @@ async fn heard(
     }
 }
 
-/// What was approved, as if the model had just called it: it had, and nobody else may
-/// change a word of it.
+/// Returns the approved call as if the model had just made it. It did, and nobody else may change
+/// it.
 pub(super) fn approved_call(claimed: ClaimedTurn, approval: &Approval) -> AnsweredTurn {
     let calls = match &approval.subject {
         ApprovalSubject::Call { tool, arguments, .. } => {
@@ -369,8 +369,8 @@ pub(super) fn approved_call(claimed: ClaimedTurn, approval: &Approval) -> Answer
     AnsweredTurn { claimed, reply, asked: None }
 }
 
-/// What is known of the cost of an answer that nobody waited for any more. One that was
-/// not heard may have been charged.
+/// Returns the known cost of an answer that nobody awaited any more. An answer that was not
+/// received may have been charged.
 fn end_of(answered: Result<Completion, InferenceError>) -> AnswerEnd {
     answered.map_or_else(|error| end_of_failed(&error), |reply| AnswerEnd::Heard(reply.usage))
 }

@@ -43,10 +43,10 @@ const RECORDED_CALLS_MAX: usize = 16;
 /// Characters of a call's arguments that a question to the creator begins with.
 const SUMMARY_CHARS_MAX: usize = 500;
 
-/// Why a call beyond the limit was skipped.
+/// Reason for skipping a call beyond the limit.
 const TOO_MANY: &str = "too many calls in one turn. Make it in the next turn.";
 
-/// Why a call of the last turn was skipped.
+/// Reason for skipping a call of the last turn.
 const LAST_TURN: &str = "this was the last turn of the wake, which has no tools.";
 
 /// The ruling on one call.
@@ -65,7 +65,7 @@ pub(super) struct CallRuling {
 pub(super) struct JudgedTurn {
     pub(super) claimed: ClaimedTurn,
     pub(super) thought: String,
-    /// What is wrong with the answer, which its calls do not say.
+    /// Fault of the answer besides its calls.
     pub(super) fault: Option<AnswerFault>,
     pub(super) usage: automaton_core::record::Usage,
     /// The calls that may run, in order.
@@ -107,7 +107,7 @@ pub(super) async fn judge(
     store_and_split(ctx, claimed, ModelAnswer { text, fault, usage, asked }, rulings).await
 }
 
-/// What the model answered, without the wire's particulars.
+/// Answer of a model, without the details of the wire.
 struct ModelAnswer {
     text: String,
     fault: Option<AnswerFault>,
@@ -157,8 +157,8 @@ fn new_row(ctx: &AgentContext, claimed: &ClaimedTurn, place: u32, call: &RawCall
     }
 }
 
-/// How often what is limited was done of late, as it was when the turn was opened: nothing
-/// else takes a place. What was not counted has no place left.
+/// Returns the recent use of each limit, as of the opening of the turn. A limit that was not
+/// counted has no room.
 fn attempts(uses: &[u32]) -> Attempts {
     let mut counts = [u32::MAX; LIMITS.len()];
     counts.iter_mut().zip(uses).for_each(|(count, used)| *count = *used);
@@ -280,8 +280,7 @@ async fn limit_of_payment(treasury: &Treasury, intents: &[Intent]) -> Option<Har
     })
 }
 
-/// Who has named what the intents are aimed at. What is in the configuration, the creator
-/// has named.
+/// Returns the origins of the intents' values. The creator named those in the configuration.
 async fn origins(
     ctx: &AgentContext,
     intents: &[Intent],
@@ -306,8 +305,8 @@ fn is_configured(ctx: &AgentContext, value: &TargetValue) -> bool {
     value.is_in(creator) || value.is_in(&settings.genesis)
 }
 
-/// Whether the port that a call opens was opened before, at the same price and with the same
-/// commands running beside the turns. Only calls that were allowed are on that record.
+/// Returns true if the port of a call was open before, at the same price and with the same
+/// background commands. Only allowed calls are on that record.
 async fn is_published_before(ctx: &AgentContext, intents: &[Intent]) -> Result<bool, AgentError> {
     let opened = intents.iter().find_map(|intent| match intent {
         Intent::Publish { port, price, open: true } => Some((*port, price)),

@@ -23,10 +23,10 @@ const THOUGHT_CHARS_MAX: usize = 600;
 /// Calls that an event names.
 const CALLS_MAX: usize = 12;
 
-/// How long the automaton's note of why it went to sleep stays in the working memory.
+/// Time for which the automaton's note about its sleep stays in working memory.
 const SLEEP_NOTE_LASTS: Span = Span::from_secs(7 * DAY.as_millis() / 1000);
 
-/// What kind of turn it was.
+/// Class of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TurnClass {
     Failed,
@@ -70,11 +70,11 @@ pub(super) struct RememberedTurn<'a> {
     /// Its calls, of which results are never remembered.
     pub(super) calls: Vec<&'a FinishedCall>,
     pub(super) tools: &'a ToolSet,
-    /// Why the automaton sleeps, in its own words.
+    /// Reason for the sleep, in the automaton's words.
     pub(super) sleep_note: Option<&'a str>,
 }
 
-/// What is remembered of a turn that recovery has committed.
+/// Returns the memories of a turn that recovery has committed.
 pub(crate) fn ingestion_of(turn: &TurnRecord, tools: &ToolSet) -> Vec<NewMemory> {
     let calls: Vec<FinishedCall> = turn.calls.iter().map(FinishedCall::from).collect();
     remember(&RememberedTurn {
@@ -87,7 +87,7 @@ pub(crate) fn ingestion_of(turn: &TurnRecord, tools: &ToolSet) -> Vec<NewMemory>
     })
 }
 
-/// What is remembered of a turn.
+/// Returns the memories of a turn.
 pub(super) fn remember(turn: &RememberedTurn<'_>) -> Vec<NewMemory> {
     let said = turn.inputs.iter().filter(|input| input.message.is_some());
     let mut memories: Vec<NewMemory> = Vec::new();
@@ -149,7 +149,8 @@ fn class_of(turn: &RememberedTurn<'_>) -> TurnClass {
     }
 }
 
-/// What the automaton's own words in this turn are worth: it may have them from what it read.
+/// Returns the label of the automaton's words in this turn. They may come from texts that it
+/// read.
 fn label_of(turn: &RememberedTurn<'_>) -> Label {
     let results = turn.calls.iter().map(|call| call.result.label);
     results.fold(Label::Own.meet(input_label(turn.inputs)), Label::meet)

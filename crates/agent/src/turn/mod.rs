@@ -49,7 +49,7 @@ use crate::tasks::shutdown_requested;
 use crate::toolbox::AgentTools;
 use crate::treasury::Balances;
 
-/// What every stage may use.
+/// Dependencies of every stage.
 pub(crate) struct AgentContext {
     pub(crate) settings: Settings,
     pub(crate) deps: AgentDeps,
@@ -73,25 +73,25 @@ impl AgentContext {
     }
 }
 
-/// Why this turn takes place.
+/// Cause and state of a turn's wake.
 #[derive(Debug, Clone)]
 pub(crate) struct WakeContext {
     pub(crate) session: SessionId,
-    /// What the turn is told besides its messages; the wake's cause, at first.
+    /// Texts besides its messages; at first the cause of the wake.
     pub(crate) told: Vec<Labelled>,
     /// The number of this turn in its wake, from 1.
     pub(crate) wake_turn: u32,
     /// The most turns of this wake.
     pub(crate) wake_turns: u32,
-    /// Whether the creator caused it.
+    /// True if the creator caused it.
     pub(crate) creators: bool,
     /// Sentences of the runtime.
     pub(crate) nudge: Option<String>,
-    /// Whether this turn has no tools, and hands over: a limit is reached.
+    /// True if this turn has no tools, and hands over: a limit is reached.
     pub(crate) last: bool,
     /// The most that the last answer of this wake could cost.
     pub(crate) most: Microcents,
-    /// How many messages it may claim.
+    /// Messages that it may claim.
     pub(crate) claim: ClaimLimit,
     /// The least trusted label that this wake has brought, as an input or a result.
     pub(crate) heard: Label,
@@ -99,15 +99,15 @@ pub(crate) struct WakeContext {
     pub(crate) balances: Option<Balances>,
     /// Which of its models thinks.
     pub(crate) model: ModelIndex,
-    /// How well off it is, where that is known.
+    /// Tier, if it is known.
     pub(crate) tier: Option<SurvivalTier>,
-    /// What is known of its means.
+    /// Known means.
     pub(crate) vitals: Vitals,
-    /// What answers cost before this turn.
+    /// Cost of model calls before this turn.
     pub(crate) spend: InferenceSpend,
 }
 
-/// How many messages a turn claims.
+/// Number of messages that a turn claims.
 ///
 /// A request that the server will never take may be one message's fault. So the
 /// next turn asks without any; once that was answered they come one at a time,
@@ -132,7 +132,7 @@ impl ClaimLimit {
         }
     }
 
-    /// What the turn after one that was answered claims.
+    /// Returns the claim of the turn after an answered one.
     pub(crate) const fn after_answer(self, answered_message: bool) -> Self {
         match self {
             Self::None => Self::One,
@@ -141,7 +141,7 @@ impl ClaimLimit {
         }
     }
 
-    /// What the turn after one that was rejected claims.
+    /// Returns the claim of the turn after a rejected one.
     pub(crate) const fn after_rejection(self) -> Self {
         match self {
             Self::All | Self::None => Self::None,
@@ -163,11 +163,11 @@ pub(crate) enum TurnError {
         named(source)
     )]
     TooLong {
-        /// What it was asked with, estimated.
+        /// Estimated size of its prompt.
         tokens: u32,
         /// The window that it is said to have.
         window: u32,
-        /// What the server said.
+        /// Answer of the server.
         source: InferenceError,
     },
     /// The model's answer may cost more than is left for it.
@@ -196,7 +196,7 @@ pub(crate) enum TurnError {
     Store(#[from] StoreError),
 }
 
-/// When it goes on after a ceiling.
+/// Returns the time at which it continues after a ceiling.
 const fn goes_on(scope: CeilingScope) -> &'static str {
     match scope {
         CeilingScope::Call => "it tries again with a shorter conversation",
@@ -213,7 +213,7 @@ fn named(error: &InferenceError) -> String {
 }
 
 impl TurnError {
-    /// What failed, in a few words of our own.
+    /// Describes the failure in a few words of our own.
     pub(crate) fn brief(&self) -> String {
         match self {
             Self::Inference(InferenceError::Status { status, .. }) => {
@@ -224,7 +224,7 @@ impl TurnError {
         }
     }
 
-    /// Whether it passes only when somebody does something about it.
+    /// Returns true if only somebody's action ends the failure.
     pub(crate) fn is_lasting(&self) -> bool {
         match self {
             Self::Inference(error) => {
@@ -235,7 +235,7 @@ impl TurnError {
         }
     }
 
-    /// Whether trying again may help sooner than after another failure.
+    /// Returns true if a retry may help sooner than after another failure.
     pub(crate) fn passes_sooner_than(&self, other: &Self) -> bool {
         let rank = |error: &Self| match error {
             Self::TooLong { .. } => 4,
@@ -247,17 +247,17 @@ impl TurnError {
         rank(self) > rank(other)
     }
 
-    /// Whether another model may answer the same question.
+    /// Returns true if another model may answer the same request.
     pub(crate) const fn fails_over(&self) -> bool {
         matches!(self, Self::Inference(error) if error.fails_over())
     }
 
-    /// Whether the server will never take this very request.
+    /// Returns true if the server will never accept this request.
     pub(crate) const fn is_rejection(&self) -> bool {
         matches!(self, Self::Inference(error) if error.is_rejection())
     }
 
-    /// How often in a row it may happen before the wake ends.
+    /// Returns the number of times in a row that it may happen before the wake ends.
     pub(crate) const fn tries_max(&self) -> u32 {
         match self {
             Self::Inference(error) | Self::TooLong { source: error, .. } => error.tries_max(),
@@ -266,15 +266,15 @@ impl TurnError {
         }
     }
 
-    /// How long the server asks to be left alone.
+    /// Returns the wait that the server asks for.
     pub(crate) fn asked_wait(&self) -> Option<Span> {
         let Self::Inference(error) = self else { return None };
         let asked = i64::try_from(error.wait()?.as_secs()).unwrap_or(i64::MAX);
         Some(Span::from_secs(asked.min(DAY.as_millis() / 1000)))
     }
 
-    /// What failed and what to do about it, for the record, in our own words: what a server
-    /// says is nobody's but its own.
+    /// Describes the failure and the remedy for the record, in our own words. A server's words
+    /// are not repeated.
     pub(crate) fn note(&self) -> Option<String> {
         let outline = match self {
             Self::Inference(error) => error.outline().to_owned(),
@@ -293,7 +293,7 @@ impl TurnError {
         })
     }
 
-    /// Whether the server says that the credits do not suffice.
+    /// Returns true if the server reports a lack of credits.
     pub(crate) const fn is_broke(&self) -> bool {
         matches!(self, Self::Inference(InferenceError::NoCredits { .. }))
     }
@@ -314,11 +314,11 @@ pub(crate) struct TurnOutcome {
     pub(crate) note: Option<String>,
     /// The least trusted label that this wake has brought, as an input or a result.
     pub(crate) heard: Label,
-    /// What the model said.
+    /// Text of the model.
     pub(crate) thought: String,
     /// The most that its answer could cost.
     pub(crate) most: Microcents,
-    /// Where the wake stands after it.
+    /// State of the wake afterwards.
     pub(crate) snapshot: WakeSnapshot,
 }
 

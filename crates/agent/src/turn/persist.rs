@@ -23,11 +23,11 @@ use crate::money;
 /// A turn that is in the record.
 pub(super) struct CommittedTurn {
     pub(super) acted: ExecutedTurn,
-    /// Where the wake stands now.
+    /// Current state of the wake.
     pub(super) snapshot: WakeSnapshot,
 }
 
-/// What is told of a turn that recovery has committed.
+/// Returns the event of a turn that recovery has committed.
 pub(crate) fn told(turn: TurnRecord) -> Event {
     Event::TurnCommitted {
         turn: turn.id,
@@ -39,7 +39,7 @@ pub(crate) fn told(turn: TurnRecord) -> Event {
     }
 }
 
-/// What is told of a message to the creator.
+/// Returns the event of a message to the creator.
 pub(crate) fn sent((message, body): (MessageId, Labelled)) -> Event {
     Event::MessageSent { message, recipient: "creator".to_owned(), body }
 }

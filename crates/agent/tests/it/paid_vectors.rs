@@ -72,7 +72,7 @@ impl Shop {
         let url = format!("http://{}/v1/embeddings", listener.local_addr().unwrap());
         let url: Url = url.parse().unwrap();
         tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
-        let allow_private_origins = vec![Origin::of(&url).unwrap()];
+        let allow_private_origins = vec![Origin::from_url(&url).unwrap()];
         let config = HttpClientConfig { allow_private_origins, ..HttpClientConfig::default() };
         let auth = ApiAuth::Raw(Secret::new("cnwy_k_test".to_owned()));
         let client = HttpClient::new(config).unwrap();

@@ -381,7 +381,7 @@ pub(crate) fn origin_of(url: &str, from: &ValueSource) -> Result<NetOrigin, CliE
             .hint("write it as http://HOST:PORT or https://HOST, with or without /v1")
     };
     let parsed = Url::parse(url).map_err(|error| bad().because(&error))?;
-    NetOrigin::of(&parsed).map_err(|error| bad().because(&error))
+    NetOrigin::from_url(&parsed).map_err(|error| bad().because(&error))
 }
 
 /// The one place that writes a secret as text: for the agent's own process,

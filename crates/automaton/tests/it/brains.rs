@@ -643,6 +643,10 @@ fn a_server_is_asked_in_the_format_that_its_creator_names() {
             let file = json!({ "name": "A", "genesisPrompt": "Be.", "brain": brain });
             world.write_home("automaton.json", &file.to_string()).unwrap();
             let finished = up(&world, &[]);
+            if whom != "direct" {
+                // Each format's end is known, so that the answer is charged.
+                check_books(&finished.events, &format!("{format} {whom}"));
+            }
             (ready(&finished).0, asked(&server, &finished, &format!("{format} {whom}")))
         };
         let (_, body) = named("responses", "big-one");

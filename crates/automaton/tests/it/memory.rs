@@ -59,7 +59,7 @@ fn what_it_was_told_is_found_corrected_and_taken_along() {
         assert!(imported.stdout.starts_with("imported: "), "{}", imported.stderr);
     }
     let facts = two.command(&["memory", "search", "boat", "--tier", "semantic"]).unwrap();
-    assert!(facts.stdout.contains("creator/boat] Ilse"), "{}", facts.stdout);
+    assert!(facts.stdout.contains("creator/boat] (from creator) Ilse"), "{}", facts.stdout);
     assert_eq!(facts.stdout.lines().count(), 1, "{}", facts.stdout);
 
     // What is forgotten is gone, and asking again says so.

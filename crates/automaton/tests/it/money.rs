@@ -477,7 +477,7 @@ fn the_commands_by_hand_of_the_page_about_money_do_what_it_says() {
             words.extend(["--passphrase-file", &secret]);
         }
         if words.contains(&"cloud.json") && !world.dir().join("cloud.json").exists() {
-            let config = block(page, "`cloud.json` says", "json");
+            let config = block(page, "`cloud.json` configures", "json");
             let config = config.replace("http://127.0.0.1:8545", &rpc);
             let mut config: Value = serde_json::from_str(&config).unwrap();
             config["chain"]["gas_signer"]["passphrase_file"] = json!(secret);

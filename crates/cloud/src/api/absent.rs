@@ -1,4 +1,5 @@
-//! What clients of other clouds ask for and is not here. Must never answer as if it were.
+//! Refuses requests of other clouds' APIs that this cloud does not serve. Must never answer as if
+//! it did.
 
 use std::sync::Arc;
 
@@ -23,7 +24,7 @@ pub(super) async fn refuse(State(app): State<Arc<App>>, headers: HeaderMap, uri:
     }
 }
 
-/// What is not here, and what there is instead.
+/// Returns the replacement for an absent route.
 fn instead(path: &str) -> Option<&'static str> {
     let rest = path.strip_prefix("/v1/")?;
     let mut names = rest.split('/');

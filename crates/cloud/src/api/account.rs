@@ -19,7 +19,7 @@ pub(super) async fn health(_: State<Arc<App>>, _: Public) -> Json<Health> {
     Json(Health { status: "healthy".to_owned() })
 }
 
-/// What is set aside is still the wallet's, so it counts.
+/// Returns the balance, including credits that are set aside.
 pub(super) async fn balance(
     State(app): State<Arc<App>>,
     caller: Caller,
@@ -35,7 +35,7 @@ pub(super) async fn balance(
     }))
 }
 
-/// What is for rent, and for which amounts there are credits.
+/// Lists machines for rent and the amounts of credits for sale.
 pub(super) async fn pricing(State(app): State<Arc<App>>, _: Public) -> Json<PricingReply> {
     Json(PricingReply { tiers: tiers(&app), purchases_usd: TIERS_USD.to_vec() })
 }

@@ -71,7 +71,8 @@ pub(super) async fn message(
     Ok(Arc::clone(&app.meter).begin(request)?.response().await)
 }
 
-/// How many tokens a prompt may have, by its bytes. Nothing is asked, and nothing charged.
+/// Estimates the tokens of a prompt from its size in bytes. No upstream is asked, and nothing is
+/// charged.
 pub(super) async fn count_tokens(
     State(app): State<Arc<App>>,
     _: MessagesCaller,
@@ -82,7 +83,7 @@ pub(super) async fn count_tokens(
     Ok(Json(TokenCountReply { input_tokens: estimate(chat.bytes) }))
 }
 
-/// What became of a call.
+/// Returns the outcome of a call.
 pub(super) async fn call(
     State(app): State<Arc<App>>,
     caller: Caller,

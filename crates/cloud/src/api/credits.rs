@@ -127,7 +127,7 @@ pub(super) async fn ceiling(
     State(app): State<Arc<App>>,
     caller: Caller,
 ) -> Result<Json<CeilingReply>, ApiError> {
-    app.ceiling(&caller).await.map(|ceiling| Json(told(ceiling)))
+    app.ceiling(&caller).await.map(|ceiling| Json(to_reply(ceiling)))
 }
 
 pub(super) async fn change_ceiling(
@@ -141,7 +141,9 @@ pub(super) async fn change_ceiling(
         TransferCeilingChange { cents: asked.ceiling_cents.into(), serial: serial.map(i64::from) };
     let changed = app.db.change_ceiling(caller.key, change, app.transfer_daily_cents).await;
     match changed.map_err(|error| app.failed(&error))? {
-        CeilingOutcome::Changed => app.ceiling(&caller).await.map(|ceiling| Json(told(ceiling))),
+        CeilingOutcome::Changed => {
+            app.ceiling(&caller).await.map(|ceiling| Json(to_reply(ceiling)))
+        }
         CeilingOutcome::Stale => Err(ApiError::conflict(format!(
             "serial must be above {}, that of the last message",
             before.serial
@@ -150,7 +152,7 @@ pub(super) async fn change_ceiling(
     }
 }
 
-fn told(ceiling: Ceiling) -> CeilingReply {
+fn to_reply(ceiling: Ceiling) -> CeilingReply {
     CeilingReply {
         key_prefix: ceiling.prefix,
         ceiling_cents: ceiling.cents,
@@ -236,7 +238,7 @@ pub(super) async fn history(
     let rows = app.db.history(caller.wallet, PageRange { limit, offset }).await;
     let rows = rows.map_err(|error| app.failed(&error))?;
     let history = rows.into_iter().map(entry).collect();
-    let sold = app.db.sold(caller.wallet, PageRange { limit, offset }).await;
+    let sold = app.db.sales(caller.wallet, PageRange { limit, offset }).await;
     let sold = sold.map_err(|error| app.failed(&error))?;
     let sales = sold.into_iter().map(sale).collect();
     Ok(Json(HistoryReply { history, sales, limit, offset }))

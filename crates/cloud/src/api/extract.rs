@@ -1,8 +1,7 @@
-//! What a handler is given of a request: who sends it and under which name, the machine that
-//! it is about, and its JSON.
+//! Extracts a request's parts for handlers: its sender and name, its machine and its JSON.
 //!
-//! Each is refused before the body is read; nobody without a key is told anything of what is
-//! another's.
+//! Each is refused before the body is read. A client without a key learns nothing about others'
+//! resources.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -32,7 +31,7 @@ impl FromRequestParts<Arc<App>> for Caller {
     }
 }
 
-/// Who sends a request where clients of Anthropic ask.
+/// The sender of a request in Anthropic's format.
 pub(super) struct MessagesCaller(pub(super) Caller);
 
 impl FromRequestParts<Arc<App>> for MessagesCaller {
@@ -54,7 +53,7 @@ impl FromRequestParts<Arc<App>> for Public {
     }
 }
 
-/// What was given for an access token. It is not looked at before the body is read, and proves
+/// The access token that a client sent. It is not checked before the body is read, and proves
 /// nothing until an API key is made from it.
 pub(super) struct AccessToken(pub(super) Option<String>);
 
@@ -66,7 +65,7 @@ impl FromRequestParts<Arc<App>> for AccessToken {
     }
 }
 
-/// What a client calls its request, so that the same is done once.
+/// The client's name of its request, by which a repeated request is done once.
 pub(super) struct RequestName(pub(super) Option<String>);
 
 impl FromRequestParts<Arc<App>> for RequestName {
@@ -114,7 +113,7 @@ impl FromRequestParts<Arc<App>> for OwnMachine {
     }
 }
 
-/// Of what is another's, or never was.
+/// Refuses a machine that belongs to another wallet or never existed.
 fn denied() -> ApiError {
     ApiError::new(StatusCode::FORBIDDEN, "FORBIDDEN", NO_SUCH_MACHINE)
 }
@@ -132,7 +131,7 @@ impl<T: DeserializeOwned> FromRequest<Arc<App>> for JsonBody<T> {
     }
 }
 
-/// What a body says in JSON.
+/// Parses a JSON body.
 pub(super) fn json<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
     let unread = |error| ApiError::invalid(format!("the body is not what is expected: {error}"));
     serde_json::from_slice(body).map_err(unread)

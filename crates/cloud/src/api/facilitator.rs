@@ -5,7 +5,7 @@
 //! that nothing is known of it. An authorization settles one thing: what bought
 //! credits is not settled here, and the other way round. Must never tell the outcome of
 //! one payment as that of another: only the authorization that was settled, with its payer's
-//! signature, is told as settled, to a seller that asks for its payee and amount.
+//! signature, is reported as settled, to a seller that asks for its payee and amount.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ use crate::error::ApiError;
 
 /// The transfer is on its way, and what becomes of it is not known yet.
 pub(super) const PENDING: &str = "settlement_pending";
-/// What was sent is no payment.
+/// The code for a body that is no payment.
 const MALFORMED: &str = "invalid_payload";
 
 pub(super) async fn supported(State(app): State<Arc<App>>, _: Public) -> Json<SupportedResponse> {
@@ -75,7 +75,7 @@ pub(super) async fn settle(
 ) -> (StatusCode, Json<v2::SettlementResponse>) {
     let Ok(request) = serde_json::from_slice::<FacilitatorRequest>(&bytes) else {
         let refused = SettleOutcome::Refused(MALFORMED.to_owned());
-        return (StatusCode::BAD_REQUEST, Json(refused.told(None, String::new())));
+        return (StatusCode::BAD_REQUEST, Json(refused.into_reply(None, String::new())));
     };
     let network = match &request.payment_payload {
         PaymentPayload::V1(payment) => ChainId::parse(&payment.network)
@@ -83,15 +83,15 @@ pub(super) async fn settle(
         PaymentPayload::V2(payment) => payment.accepted.network.clone(),
     };
     match app.settle(&request).await {
-        Ok(outcome) => (StatusCode::OK, Json(outcome.told(Some(&request), network))),
+        Ok(outcome) => (StatusCode::OK, Json(outcome.into_reply(Some(&request), network))),
         Err(error) => {
             let unexpected = SettleOutcome::Refused("unexpected_settle_error".to_owned());
-            (error.status, Json(unexpected.told(Some(&request), network)))
+            (error.status, Json(unexpected.into_reply(Some(&request), network)))
         }
     }
 }
 
-/// What became of a payment.
+/// The outcome of a payment.
 enum SettleOutcome {
     /// It is on the chain, by this transaction, with this amount.
     Settled { transaction: String, amount: U256 },
@@ -102,7 +102,11 @@ enum SettleOutcome {
 }
 
 impl SettleOutcome {
-    fn told(self, request: Option<&FacilitatorRequest>, network: String) -> v2::SettlementResponse {
+    fn into_reply(
+        self,
+        request: Option<&FacilitatorRequest>,
+        network: String,
+    ) -> v2::SettlementResponse {
         let blank = v2::SettlementResponse {
             success: false,
             error_reason: None,

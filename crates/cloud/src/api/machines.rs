@@ -28,9 +28,9 @@ use crate::machines::tier::{self, MachineTierSpec, TIERS};
 
 /// The longest name of a machine, in bytes.
 const NAME_BYTES_MAX: usize = 128;
-/// How long a command may take where its client does not say.
+/// The default limit of a command's time, in milliseconds.
 const USUAL_TIMEOUT_MS: u64 = 120_000;
-/// How long a command may take at most: an hour.
+/// The highest limit of a command's time, in milliseconds: an hour.
 const TIMEOUT_MS_MAX: u64 = 3_600_000;
 
 pub(super) async fn create(
@@ -42,7 +42,7 @@ pub(super) async fn create(
     if asked.name.len() > NAME_BYTES_MAX {
         return Err(ApiError::invalid(format!("name is longer than {NAME_BYTES_MAX} bytes")));
     }
-    let tier = MachineTierSpec::of(&asked).ok_or_else(too_large)?;
+    let tier = MachineTierSpec::for_request(&asked).ok_or_else(too_large)?;
     let rent = app.rent()?;
     let size = [asked.vcpu, asked.memory_mb, asked.disk_gb].map(i64::from);
     let request = CanonicalRow::new("machine").text(&asked.name);
@@ -78,7 +78,7 @@ pub(super) async fn create(
         app.change(machine.id, Some(MachineEvent::DeleteAsked)).await?;
         return Err(no_workers(machine.reason.as_deref().unwrap_or("it could not be started")));
     }
-    Ok(Json(told(&machine, rent)))
+    Ok(Json(to_reply(&machine, rent)))
 }
 
 /// No machine can be made now; nothing was.
@@ -88,7 +88,7 @@ pub(super) fn no_workers(why: &str) -> ApiError {
     error
 }
 
-fn told(machine: &Machine, rent: &MachineOffering) -> MachineReply {
+fn to_reply(machine: &Machine, rent: &MachineOffering) -> MachineReply {
     MachineReply {
         id: machine.id.into(),
         short_id: machine.short_id.clone(),
@@ -112,7 +112,7 @@ pub(super) async fn list(
     let Some(rent) = &app.rent else { return Ok(Json(MachinesReply { sandboxes: Vec::new() })) };
     let machines =
         app.db.machines(Some(caller.wallet)).await.map_err(|error| app.failed(&error))?;
-    let sandboxes = machines.iter().map(|machine| told(machine, rent)).collect();
+    let sandboxes = machines.iter().map(|machine| to_reply(machine, rent)).collect();
     Ok(Json(MachinesReply { sandboxes }))
 }
 
@@ -120,7 +120,7 @@ pub(super) async fn show(
     State(app): State<Arc<App>>,
     OwnMachine { machine, .. }: OwnMachine,
 ) -> Result<Json<MachineReply>, ApiError> {
-    Ok(Json(told(&machine, app.rent()?)))
+    Ok(Json(to_reply(&machine, app.rent()?)))
 }
 
 pub(super) async fn delete(
@@ -136,7 +136,7 @@ pub(super) async fn stop(
     OwnMachine { machine, .. }: OwnMachine,
 ) -> Result<Json<MachineReply>, ApiError> {
     let machine = app.change(machine.id, Some(MachineEvent::StopAsked)).await?;
-    Ok(Json(told(&machine, app.rent()?)))
+    Ok(Json(to_reply(&machine, app.rent()?)))
 }
 
 pub(super) async fn start(
@@ -153,7 +153,7 @@ pub(super) async fn start(
     if machine.state == lifecycle::MachineState::Failed {
         return Err(no_workers(machine.reason.as_deref().unwrap_or("it could not be started")));
     }
-    Ok(Json(told(&machine, app.rent()?)))
+    Ok(Json(to_reply(&machine, app.rent()?)))
 }
 
 pub(super) async fn exec(
@@ -209,7 +209,7 @@ pub(super) async fn metrics(
 }
 
 impl App {
-    /// What machines are rented with, where they are.
+    /// Returns the machines for rent.
     pub(crate) fn rent(&self) -> Result<&MachineOffering, ApiError> {
         self.rent.as_ref().ok_or_else(|| no_workers("this cloud has no machines for rent"))
     }
@@ -226,8 +226,8 @@ impl App {
     }
 }
 
-/// What all that is for rent costs.
+/// Returns the sizes for rent with their prices.
 pub(super) fn tiers(app: &App) -> Vec<automaton_core::wire::cloud::MachineTier> {
     let offered = app.rent.iter().flat_map(|_| TIERS);
-    offered.map(|tier| tier.told()).collect()
+    offered.map(|tier| tier.to_wire()).collect()
 }

@@ -42,7 +42,7 @@ const BODY_BYTES_MAX: usize = 1 << 20;
 const CHAT_BYTES_MAX: usize = 8 << 20;
 /// The largest body of a file as JSON.
 const FILE_BYTES_MAX: usize = 16 << 20;
-/// Where clients of Anthropic ask.
+/// The path of Anthropic's API.
 const MESSAGES: &str = "/v1/messages";
 /// The longest `Idempotency-Key`, in bytes.
 const KEY_BYTES_MAX: usize = 255;
@@ -130,12 +130,12 @@ fn payments(routes: RouteTable) -> RouteTable {
     })
 }
 
-/// What is for rent.
+/// Adds the routes of machines and tunnels.
 fn rented(routes: RouteTable) -> RouteTable {
     let path = |rest: &str| format!("/v1/sandboxes/{{id}}{rest}");
     let write = "Write a file";
     routes
-        .post("/v1/tunnels", "Make or show the wallet's tunnel", tunnels::own)
+        .post("/v1/tunnels", "Make or show the wallet's tunnel", tunnels::get_or_create)
         .post("/v1/tunnels/{id}/connections", "Wait for a visitor", tunnels::connect)
         .get("/v1/sandboxes", "List the machines", machines::list)
         .post("/v1/sandboxes", "Rent a machine", machines::create)
@@ -170,7 +170,7 @@ async fn traced(request: Request, next: Next) -> Response {
     .await
 }
 
-/// Whose clients ask at a path, and read refusals in their own form.
+/// The form of refusals that a path's clients read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RefusalForm {
     /// Ours.
@@ -199,7 +199,7 @@ impl RefusalForm {
     }
 }
 
-/// Gives a refusal the form of OpenAI or Anthropic where their clients ask, whoever refuses.
+/// Gives all refusals the form of OpenAI or Anthropic at the paths of their clients.
 async fn refused_as_clients_read(request: Request, next: Next) -> Response {
     let form = RefusalForm::of_path(request.uri().path());
     let response = next.run(request).await;
@@ -234,7 +234,7 @@ async fn unstored(mut response: Response) -> Response {
     response
 }
 
-/// What a client calls its request, so that the same is done once.
+/// Returns the client's name of its request, by which a repeated request is done once.
 fn idempotency_key(headers: &HeaderMap) -> Result<Option<&str>, ApiError> {
     let key = headers.get(IDEMPOTENCY_KEY).map(|key| key.to_str().unwrap_or_default());
     if key.is_some_and(|key| key.is_empty() || key.len() > KEY_BYTES_MAX) {

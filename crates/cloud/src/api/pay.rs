@@ -1,8 +1,8 @@
 //! `/pay/{usd}/{address}`: credits for USDC over x402, both versions at once.
 //!
-//! What happens to a payment does not depend on this request: it only waits for a
-//! while and says how far the payment is. The signature is the only authority, and
-//! nothing that is said here may be stored on the way.
+//! The fate of a payment does not depend on this request, which only waits for a while and reports
+//! how far the payment is. The signature is the only authority, and no reply here may be cached on
+//! the way.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,11 +33,11 @@ use crate::billing::facilitator::SaleOffer;
 use crate::db::{CreditPurchase, IncomingPayment, IncomingPaymentState, NewIncomingPayment};
 use crate::error::ApiError;
 
-/// How long a client waits for the chain; it gives up after 30 seconds.
+/// The longest wait for the chain. A client gives up after 30 seconds.
 pub(super) const SETTLED_WITHIN: Duration = Duration::from_secs(20);
-/// What is said to whoever sends no payment.
+/// The error sent to a client that sends no payment.
 pub(super) const REQUIRED: &str = "Payment required";
-/// How long a purchase whose reply was not delivered keeps a second one away.
+/// The time in which a purchase with an undelivered reply prevents a second one.
 const GUARD: Span = Span::from_secs(120);
 
 pub(super) async fn pay(
@@ -137,7 +137,7 @@ impl App {
         Ok(found.filter(|before| before.authorization == payload.authorization))
     }
 
-    /// What is to be stored of a payment that buys credits.
+    /// Returns the row to store for a payment that buys credits.
     fn purchase(
         &self,
         payment: &x402::PaymentPayload,
@@ -225,7 +225,7 @@ impl App {
     /// A body that notes when the last of it was handed to the connection. A
     /// client that has left by then never gets so far.
     fn delivered(&self, id: i64, json: Bytes) -> Body {
-        let (db, report) = (Arc::clone(&self.db), Arc::clone(&self.report));
+        let (db, report) = (self.db.clone(), Arc::clone(&self.report));
         let state = Some(json);
         Body::from_stream(stream::unfold(
             (state, db, report),
@@ -262,7 +262,7 @@ impl App {
         Ok(response)
     }
 
-    /// What became of the payment, for both versions.
+    /// Adds the outcome of the payment to the headers, for both versions.
     pub(super) fn receipt(
         &self,
         headers: &mut HeaderMap,

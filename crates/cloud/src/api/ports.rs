@@ -86,7 +86,7 @@ impl App {
     }
 }
 
-/// What a request is to cost; nothing, where it is free.
+/// Parses the price of a request, or nothing if it is free.
 fn price(text: Option<&str>) -> Result<Option<MicroUsdc>, ApiError> {
     let Some(text) = text else { return Ok(None) };
     let price = MicroUsdc::parse(text)

@@ -1,9 +1,9 @@
-//! What a request to a port with a price costs: USDC for the owner of the machine, on the
-//! chain before the request is passed on.
+//! Sells requests to ports with a price: USDC for the machine's owner, on the chain before the
+//! request is passed on.
 //!
-//! A payment is for one port and good for one request: what was passed on is noted before
-//! it is, so that no payment ever pays for two. What was paid for and never passed on, since
-//! a process died or the program was gone, is still owed to whoever sends the same again.
+//! A payment is for one port and good for one request. The delivery is recorded before the request
+//! is passed on, so no payment ever pays for two. If a paid request was never passed on, because a
+//! process died or the program was gone, a client that sends the same again still gets it.
 
 use std::ops::ControlFlow;
 
@@ -23,13 +23,13 @@ use crate::error::ApiError;
 
 /// A request that costs something.
 pub(crate) struct SaleItem {
-    /// Where it goes.
+    /// The port.
     pub(crate) sale: Sale,
-    /// How it is offered.
+    /// The offer.
     pub(crate) offer: SaleOffer,
 }
 
-/// What goes on, or is answered at once.
+/// The value to continue with, or the response to send at once.
 pub(crate) type SaleFlow<T> = Result<ControlFlow<Response, T>, ApiError>;
 
 /// A payment that is on the chain.
@@ -41,7 +41,7 @@ pub(crate) struct SettledSale {
 
 impl SettledSale {
     /// The answer with the receipt, which nobody else writes.
-    pub(crate) fn told(self, mut answer: Response) -> Response {
+    pub(crate) fn add_receipt(self, mut answer: Response) -> Response {
         answer.headers_mut().remove(x402::PAYMENT_REQUIRED);
         answer.headers_mut().extend(self.receipt);
         answer
@@ -124,7 +124,7 @@ impl App {
         Ok(ControlFlow::Break(answer))
     }
 
-    /// What is to be stored of a payment for a request.
+    /// Returns the row to store for a payment for a request.
     fn request_paid(
         &self,
         ware: &SaleItem,

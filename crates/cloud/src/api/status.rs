@@ -1,4 +1,4 @@
-//! What automatons say of themselves, for their creators.
+//! The statuses that automatons report, for their creators.
 
 use std::sync::Arc;
 
@@ -28,7 +28,8 @@ pub(super) async fn report(
     Ok(NoContent)
 }
 
-/// Who may not read it is told what somebody is told who asks for nobody.
+/// Returns the status of an automaton. A client that may not read it gets the same answer as for an
+/// unknown address.
 pub(super) async fn read(
     State(app): State<Arc<App>>,
     caller: Caller,

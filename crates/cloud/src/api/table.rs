@@ -181,7 +181,7 @@ fn path_parameter(rest: &str) -> Value {
     json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string" } })
 }
 
-/// What is known of an operation.
+/// The description of an operation.
 pub(super) struct OperationBuilder<'a> {
     schemas: &'a mut SchemaGenerator,
     /// In what form its refusals are.

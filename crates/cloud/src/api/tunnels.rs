@@ -1,5 +1,5 @@
-//! Sandboxes that are their owners' own: `/v1/tunnels`. Their ports are exposed as a
-//! machine's are, under the id that is told here.
+//! Tunnels to sandboxes that owners run themselves: `/v1/tunnels`. Their ports are exposed like
+//! a machine's, under the tunnel's id.
 
 use std::sync::Arc;
 
@@ -17,11 +17,11 @@ use crate::access::Caller;
 use crate::app::App;
 use crate::error::ApiError;
 
-/// How long the other end may take to change the protocol.
+/// The longest time for the other end to change the protocol.
 const UPGRADE_WITHIN: std::time::Duration = std::time::Duration::from_secs(10);
 
-/// The caller's own, made when it is first asked for.
-pub(super) async fn own(
+/// Returns the caller's tunnel, which the first request creates.
+pub(super) async fn get_or_create(
     State(app): State<Arc<App>>,
     caller: Caller,
 ) -> Result<Json<TunnelReply>, ApiError> {
@@ -50,7 +50,7 @@ pub(super) async fn connect(
         if let (Ok(Ok(upgraded)), Some(rent)) =
             (timeout(UPGRADE_WITHIN, upgraded).await, &keeper.rent)
         {
-            rent.tunnels.keep(id, Box::new(TokioIo::new(upgraded)));
+            rent.tunnels.add_connection(id, Box::new(TokioIo::new(upgraded)));
         }
     });
     let headers = [

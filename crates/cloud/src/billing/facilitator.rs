@@ -15,11 +15,11 @@ use automaton_core::wire::x402::{
     identifier, v1, v2,
 };
 
-/// How long an authorization has to be valid still, in seconds: time for a
-/// transaction to reach a block.
+/// The shortest remaining validity of an authorization, in seconds: time for a transaction to reach
+/// a block.
 const VALID_SECS_MIN: u64 = 6;
 
-/// Why a payment is not taken: a code of x402's SDKs.
+/// The reason why a payment is refused: a code of x402's SDKs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PaymentRefusal(pub &'static str);
 
@@ -53,34 +53,34 @@ const ASSET: PaymentRefusal = PaymentRefusal("invalid_exact_evm_eip3009_not_supp
 /// Another way to authorize a transfer.
 const METHOD: PaymentRefusal = PaymentRefusal("unsupported_payload_type");
 
-/// How we are paid.
+/// The terms of payment.
 #[derive(Debug, Clone)]
 pub struct PaymentTerms {
     /// The token, with its chain.
     pub token: TokenDomain,
-    /// Who is paid.
+    /// The recipient of payments.
     pub pay_to: Address,
-    /// How long an authorization should be valid, in seconds, at most 300.
+    /// The validity of an authorization, in seconds, at most 300.
     pub timeout_secs: u64,
 }
 
-/// What is for sale.
+/// An offer for sale.
 #[derive(Debug, Clone)]
 pub struct SaleOffer {
     /// The URL of the purchase.
     pub url: String,
-    /// What it is, in words.
+    /// The description of the thing for sale.
     pub description: String,
     /// The media type of the answer.
     pub mime_type: &'static str,
-    /// Who is paid.
+    /// The recipient of the payment.
     pub pay_to: Address,
     /// The price.
     pub price: MicroUsdc,
 }
 
 impl SaleOffer {
-    /// The price of so many US dollars of credits in base units of USDC.
+    /// Returns the price of credits for a number of US dollars, in base units of USDC.
     #[must_use]
     pub fn price_of(usd: u32) -> MicroUsdc {
         MicroUsdc::new(u64::from(usd) * 1_000_000)
@@ -204,7 +204,7 @@ impl PaymentTerms {
     /// reach a block.
     ///
     /// # Errors
-    /// When it is valid at another time.
+    /// Fails if it is valid at another time.
     pub fn check_time(
         &self,
         authorization: &Authorization,
@@ -227,7 +227,7 @@ impl PaymentTerms {
         signer(&payload.signature, digest) == Some(payload.authorization.from)
     }
 
-    /// What we settle for others, in both versions.
+    /// Returns the kinds of payments that we settle for others, in both versions.
     #[must_use]
     pub fn ways(&self) -> Vec<SupportedKind> {
         let way = |version, network| SupportedKind {
@@ -260,7 +260,7 @@ impl PaymentTerms {
         Ok(())
     }
 
-    /// What is asked for, or said to be accepted, is our token and what is due.
+    /// Checks that the demanded or accepted terms name our token and the expected amount.
     fn check_demand(
         &self,
         demand: RequirementsView<'_>,
@@ -320,7 +320,7 @@ impl PaymentTerms {
     }
 }
 
-/// Whom a payment has to pay how much.
+/// The recipient and amount that a payment has to have.
 #[derive(Debug, Clone, Copy)]
 struct ExpectedPayment {
     payee: Address,

@@ -1,176 +1,163 @@
-//! The numbers of the account that pays gas: each is taken, kept going, and seen
-//! to be in a block for good.
+//! The transactions that carry payments to the chain, each with a nonce of the account that pays
+//! gas.
 //!
-//! A transaction that no block takes holds up all that come after it, whatever
-//! became of its payment. So a number is never given up: what is dropped is sent
-//! again, and what is stuck is replaced by the same with higher fees, until the
-//! chain has counted past it.
+//! [`automaton_wallet::transactions`] decides each step. Here are its effects: the rows, the
+//! chain, the reports to the operator, and the fault points. A nonce outlives its payment: it is
+//! kept going until the chain has counted past it, since all later ones wait for it.
 
-use alloy_primitives::Bytes;
+use alloy_primitives::{B256, Bytes};
 use automaton_core::faults::FaultPoint;
-use automaton_core::time::Span;
+use automaton_wallet::transactions::{
+    self, Fees, OpenTransaction, Submission, TransactionDriver, TransactionEnd,
+};
 
 use super::settlement::{SettlementError, SettlementTransaction};
 use super::settler::{SettlementStepError, Settler};
-use crate::db::{
-    Fees, IncomingPayment, NewNonceReservation, NonceReservation, NonceReservationEnd,
-};
+use crate::db::{IncomingPayment, NewNonceReservation, NonceReservation};
 
-/// How the account's transactions are paid and pushed.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct GasPolicy {
-    /// How long a transaction may be in no block before it is replaced.
-    pub replace_after: Span,
-    /// The most that is paid for a unit of gas, in wei.
-    pub fee_max: u64,
-}
-
-impl GasPolicy {
-    /// Fees within the rules.
-    fn bounded(self, fees: Fees) -> Fees {
-        let max = fees.max.clamp(1, self.fee_max);
-        Fees { max, priority: fees.priority.min(max) }
-    }
-
-    /// The fees of a replacement: an eighth more than before, since nodes take no
-    /// smaller raise, or what is asked now, if that is more. None beyond the rules.
-    fn raised(self, before: Fees, now: Fees) -> Option<Fees> {
-        let more = |fee: u64| fee.saturating_add(fee.div_ceil(8));
-        let now = self.bounded(now);
-        let max = more(before.max).max(now.max);
-        let priority = more(before.priority).max(now.priority).min(max);
-        (max <= self.fee_max && max > before.max).then_some(Fees { max, priority })
-    }
+/// The transaction of one payment.
+struct PaymentTransaction<'a> {
+    settler: &'a Settler,
+    payment_id: i64,
+    /// The gas limit, for a new intent.
+    gas: u64,
+    /// The payment, if it was read already.
+    payment: Option<&'a IncomingPayment>,
 }
 
 impl Settler {
-    /// Takes a number for a payment, signs its transaction and sends it.
+    /// Reserves a nonce for a payment, signs its transaction and sends it.
     pub(super) async fn send(
         &self,
         payment: &IncomingPayment,
         gas: u64,
     ) -> Result<(), SettlementStepError> {
-        let fees = self.gas.bounded(self.chain.fees().await?);
-        let intent = self.ids.id();
-        self.db
-            .reserve_nonce(NewNonceReservation { intent, payment: payment.id, gas, fees })
-            .await?;
-        let since = self.clock.now();
-        let raw = None;
-        let hashes = Vec::new();
-        let payment_id = payment.id;
-        let reservation = NonceReservation {
-            intent,
-            payment: payment_id,
+        let driver = PaymentTransaction {
+            settler: self,
+            payment_id: payment.id,
             gas,
-            nonce: None,
-            fees,
-            since,
-            raw,
-            hashes,
+            payment: Some(payment),
         };
-        self.sign(&reservation, payment).await
+        transactions::reserve_and_send(&driver, self.gas).await
     }
 
-    /// Signs the newest attempt of a slot, stores it, and only then sends it.
-    async fn sign(
-        &self,
-        reservation: &NonceReservation,
-        payment: &IncomingPayment,
-    ) -> Result<(), SettlementStepError> {
-        let order = SettlementTransaction {
-            intent: reservation.intent,
-            nonce: reservation.nonce,
-            authorization: &payment.authorization,
-            signature: &payment.signature,
-            gas: reservation.gas,
-            fees: reservation.fees,
-        };
-        let signed = self.chain.sign(&order).await?;
-        self.db.mark_signed(reservation.intent, signed.clone()).await?;
-        self.faults.reach(FaultPoint::SettlementSubmitted);
-        self.push(&signed.raw, payment.id, true).await
-    }
-
-    /// Sends a transaction. What became of it is read from the chain and not from
-    /// a node's words: it may be known already, or its number taken. The first
-    /// time they are told; that nobody can pay the gas is known from them alone.
-    async fn push(
-        &self,
-        raw: &Bytes,
-        payment: i64,
-        is_first: bool,
-    ) -> Result<(), SettlementStepError> {
-        match self.chain.broadcast(raw).await {
-            Err(error @ SettlementError::Rejected { .. }) => {
-                if lacks_gas(&error) {
-                    self.unpaid_gas().insert(payment);
-                    // silent-ok: it may be that nobody waits.
-                    self.changes.send(payment).ok();
-                }
-                if is_first {
-                    (self.report)(format!(
-                        "the transaction of payment {payment} is not taken: {error}"
-                    ));
-                }
-            }
-            sent => {
-                sent?;
-                self.unpaid_gas().remove(&payment);
-            }
-        }
-        self.faults.reach(FaultPoint::SettlementBroadcast);
-        Ok(())
-    }
-
-    /// One step of one slot; `count` numbers are in blocks for good.
+    /// Takes one step of one reservation; `count` transactions are in blocks that stay.
     pub(super) async fn advance(
         &self,
         reservation: &NonceReservation,
         count: u64,
     ) -> Result<(), SettlementStepError> {
-        let mut mined = false;
-        for hash in &reservation.hashes {
-            mined = mined || self.chain.outcome(*hash).await?.is_some();
-        }
-        if reservation.nonce.is_some_and(|nonce| nonce < count) {
-            let end = if mined { NonceReservationEnd::Spent } else { NonceReservationEnd::Lost };
-            return Ok(self.db.close_nonce(reservation.intent, end).await?);
-        }
-        if mined {
-            // More blocks are waited for; this one may go away again.
-            return Ok(());
-        }
-        let Some(raw) = &reservation.raw else {
-            let payment = self.db.payment(reservation.payment).await?;
-            return self.sign(reservation, &payment).await;
+        let NonceReservation { payment, transaction } = reservation;
+        let driver = PaymentTransaction {
+            settler: self,
+            payment_id: *payment,
+            gas: transaction.gas,
+            payment: None,
         };
-        if self.clock.now().since(reservation.since) >= self.gas.replace_after
-            && let Some(fees) = self.gas.raised(reservation.fees, self.chain.fees().await?)
-        {
-            return self.replace(reservation, fees).await;
-        }
-        self.push(raw, reservation.payment, false).await
-    }
-
-    async fn replace(
-        &self,
-        reservation: &NonceReservation,
-        fees: Fees,
-    ) -> Result<(), SettlementStepError> {
-        (self.report)(format!(
-            "the transaction of payment {} is in no block; it is replaced, for {} instead of {} \
-             wei a unit of gas",
-            reservation.payment, fees.max, reservation.fees.max
-        ));
-        self.db.raise_nonce_fees(reservation.intent, fees).await?;
-        let payment = self.db.payment(reservation.payment).await?;
-        self.sign(&NonceReservation { fees, raw: None, ..reservation.clone() }, &payment).await
+        transactions::advance(&driver, self.gas, transaction, count, self.clock.now()).await
     }
 }
 
-/// Whether a node says that the account cannot pay. There is no code for it, and all of
-/// them use these words in one spelling or another.
+impl TransactionDriver for PaymentTransaction<'_> {
+    type Error = SettlementStepError;
+
+    async fn current_fees(&self) -> Result<Fees, SettlementStepError> {
+        Ok(self.settler.chain.fees().await?)
+    }
+
+    async fn is_mined(&self, hash: B256) -> Result<bool, SettlementStepError> {
+        Ok(self.settler.chain.outcome(hash).await?.is_some())
+    }
+
+    async fn store_intent(&self, fees: Fees) -> Result<OpenTransaction, SettlementStepError> {
+        let Self { settler, payment_id, gas, .. } = *self;
+        let intent = settler.ids.id();
+        let reservation = NewNonceReservation { intent, payment: payment_id, gas, fees };
+        settler.db.reserve_nonce(reservation).await?;
+        Ok(OpenTransaction::new(intent, gas, fees, settler.clock.now()))
+    }
+
+    async fn store_fees(
+        &self,
+        transaction: &OpenTransaction,
+        fees: Fees,
+    ) -> Result<(), SettlementStepError> {
+        (self.settler.report)(format!(
+            "the transaction of payment {} is in no block; it is replaced, for {} instead of {} \
+             wei a unit of gas",
+            self.payment_id, fees.max, transaction.fees.max
+        ));
+        Ok(self.settler.db.raise_nonce_fees(transaction.intent, fees).await?)
+    }
+
+    async fn sign(&self, transaction: &OpenTransaction) -> Result<Submission, SettlementStepError> {
+        let stored;
+        let payment = match self.payment {
+            Some(payment) => payment,
+            None => {
+                stored = self.settler.db.payment(self.payment_id).await?;
+                &stored
+            }
+        };
+        let order = SettlementTransaction {
+            intent: transaction.intent,
+            nonce: transaction.nonce,
+            authorization: &payment.authorization,
+            signature: &payment.signature,
+            gas: transaction.gas,
+            fees: transaction.fees,
+        };
+        Ok(self.settler.chain.sign(&order).await?)
+    }
+
+    async fn store_signed(
+        &self,
+        transaction: &OpenTransaction,
+        signed: &Submission,
+    ) -> Result<(), SettlementStepError> {
+        self.settler.db.mark_signed(transaction.intent, signed.clone()).await?;
+        self.settler.faults.reach(FaultPoint::SettlementSubmitted);
+        Ok(())
+    }
+
+    /// Sends the bytes. A refusal is reported once. Only a refusal tells that the account cannot
+    /// pay the gas; everything else about the transaction is read from the chain, since it may be
+    /// known already, or its nonce taken.
+    async fn broadcast(&self, raw: &Bytes, is_first: bool) -> Result<(), SettlementStepError> {
+        let Self { settler, payment_id, .. } = *self;
+        match settler.chain.broadcast(raw).await {
+            Err(error @ SettlementError::Rejected { .. }) => {
+                if lacks_gas(&error) {
+                    settler.unpaid_gas().insert(payment_id);
+                    // silent-ok: it may be that nobody waits.
+                    settler.changes.send(payment_id).ok();
+                }
+                if is_first {
+                    (settler.report)(format!(
+                        "the transaction of payment {payment_id} is not taken: {error}"
+                    ));
+                }
+            }
+            sent => {
+                sent?;
+                settler.unpaid_gas().remove(&payment_id);
+            }
+        }
+        settler.faults.reach(FaultPoint::SettlementBroadcast);
+        Ok(())
+    }
+
+    async fn store_end(
+        &self,
+        transaction: &OpenTransaction,
+        end: TransactionEnd,
+    ) -> Result<(), SettlementStepError> {
+        Ok(self.settler.db.close_nonce(transaction.intent, end).await?)
+    }
+}
+
+/// Returns whether a node says that the account cannot pay. There is no code for it, and all
+/// nodes use these words in one spelling or another.
 fn lacks_gas(error: &SettlementError) -> bool {
     let letters = error.to_string().to_lowercase().replace(' ', "");
     letters.contains("insufficientfunds")
@@ -178,32 +165,19 @@ fn lacks_gas(error: &SettlementError) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
 
-    proptest! {
-        #[test]
-        fn a_replacement_pays_an_eighth_more_and_never_beyond_the_rules(
-            before in (1_u64..1 << 62, 0_u64..1 << 62),
-            now in (any::<u64>(), any::<u64>()),
-            fee_max in 1_u64..1 << 62,
-        ) {
-            let fees = |(max, priority): (u64, u64)| Fees { max, priority: priority.min(max) };
-            let (before, now) = (fees(before), fees(now));
-            let rules = GasPolicy { replace_after: Span::ZERO, fee_max };
-            let bounded = rules.bounded(now);
-            prop_assert!(bounded.max <= fee_max && bounded.priority <= bounded.max);
-            let eighth = |old: u64, new: u64| u128::from(new) * 8 >= u128::from(old) * 9;
-            match rules.raised(before, now) {
-                Some(fees) => {
-                    prop_assert!(fees.max <= fee_max && fees.priority <= fees.max);
-                    prop_assert!(eighth(before.max, fees.max));
-                    prop_assert!(eighth(before.priority, fees.priority));
-                    prop_assert!(fees.max >= bounded.max && fees.priority >= bounded.priority);
-                }
-                None => prop_assert!(!eighth(before.max, fee_max) || before.max >= fee_max),
-            }
+    #[test]
+    fn an_account_without_gas_is_known_by_its_words_in_any_spelling() {
+        for (reason, is_poor) in [
+            ("insufficient funds for gas * price + value", true),
+            ("InsufficientFunds", true),
+            ("nonce too low", false),
+            ("replacement transaction underpriced", false),
+        ] {
+            let reason = reason.to_owned();
+            let error = SettlementError::Rejected { method: "eth_sendRawTransaction", reason };
+            assert_eq!(lacks_gas(&error), is_poor, "{error}");
         }
     }
 }

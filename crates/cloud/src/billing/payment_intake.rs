@@ -1,7 +1,7 @@
-//! Where payments are taken: stored or found again, and then waited for.
+//! Accepts payments: stores or finds each one, and then waits for it.
 //!
-//! A payment is stored before anything is sent to the chain, and what happens
-//! then does not depend on whoever sent it: a request only waits for a while.
+//! A payment is stored before anything is sent to the chain. Its fate then does not depend on the
+//! client: a request only waits for a while.
 
 use std::time::Duration;
 
@@ -16,8 +16,8 @@ use crate::db::{
     BeginPaymentOutcome, DbError, IncomingPayment, IncomingPaymentState, NewIncomingPayment,
 };
 
-/// How long the chain may take to say whether a payment can be good: nothing is
-/// stored before that, and its client gives up after 30 seconds.
+/// The longest wait for the chain's first checks of a payment. Nothing is stored before, and the
+/// client gives up after 30 seconds.
 const ASKED_WITHIN: Duration = Duration::from_secs(8);
 
 /// A payment in the database that answers for one that was sent.
@@ -25,12 +25,12 @@ const ASKED_WITHIN: Duration = Duration::from_secs(8);
 pub(crate) struct StoredPayment {
     /// Its number.
     pub(crate) id: i64,
-    /// Whether the sender showed something that is not on the chain: a signature that was
-    /// never broadcast, or a name that came with the payment. Anybody can read the rest there.
+    /// The sender showed something that is not on the chain: a signature that was never broadcast,
+    /// or a name that came with the payment. Anybody can read the rest on the chain.
     pub(crate) is_its_client: bool,
 }
 
-/// What became of a payment that was sent.
+/// The result of taking a payment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PaymentAcceptance {
     /// It is stored, now or before, or is taken for another that is.
@@ -90,7 +90,7 @@ impl Settler {
         Ok(())
     }
 
-    /// What only the chain knows against an authorization.
+    /// Returns the objection to an authorization that only the chain knows.
     pub(crate) async fn refuses(
         &self,
         authorization: &Authorization,

@@ -11,26 +11,26 @@ use automaton_core::wire::chat::{ChatUsage, PromptTokensDetails};
 /// Prices per million tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TokenPrices {
-    /// Of the prompt.
+    /// Price of the prompt.
     pub input: Microcents,
-    /// Of the part of the prompt that the upstream had in a cache.
+    /// Price of the part of the prompt that the upstream read from a cache.
     pub cached: Microcents,
-    /// Of the part of the prompt that the upstream wrote into a cache.
+    /// Price of the part of the prompt that the upstream wrote into a cache.
     pub cache_write: Microcents,
-    /// Of the answer.
+    /// Price of the answer.
     pub output: Microcents,
 }
 
 /// The tokens of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct BilledTokens {
-    /// Of the prompt, cached ones included.
+    /// Tokens of the prompt, cached ones included.
     pub prompt: u32,
-    /// Of the prompt, from a cache.
+    /// Tokens of the prompt read from a cache.
     pub cached: u32,
-    /// Of the rest of it, written into a cache.
+    /// Tokens of the rest of the prompt that were written into a cache.
     pub cache_write: u32,
-    /// Of the answer.
+    /// Tokens of the answer.
     pub completion: u32,
 }
 
@@ -44,7 +44,7 @@ impl BilledTokens {
         Self { prompt, cached, cache_write: self.cache_write.min(prompt - cached), completion }
     }
 
-    /// As a client is told that they were estimated.
+    /// Returns the usage for a client, marked as estimated.
     #[must_use]
     pub fn as_estimate(self) -> ChatUsage {
         let (cached_tokens, cache_write_tokens) = (self.cached, self.cache_write);
@@ -70,19 +70,19 @@ impl From<&ChatUsage> for BilledTokens {
     }
 }
 
-/// What the tokens of a call can be.
+/// The limits of a call's tokens.
 #[derive(Debug, Clone, Copy)]
 pub struct TokenBounds {
-    /// What credits are set aside for: nothing else is ever charged.
+    /// The tokens that credits are set aside for. Nothing above is ever charged.
     pub most: BilledTokens,
-    /// How many tokens the prompt and one answer may have together.
+    /// The most tokens of the prompt and one answer together.
     pub window: u32,
-    /// How many answers were asked for.
+    /// The number of answers asked for.
     pub choices: u32,
 }
 
 impl TokenBounds {
-    /// Whether an upstream can have counted so many: some, and no more than the window holds.
+    /// Returns whether an upstream's count is possible: not zero, and within the window.
     #[must_use]
     pub fn allow(&self, usage: &ChatUsage) -> bool {
         let (prompt, completion) = (usage.prompt_tokens, usage.completion_tokens);
@@ -112,8 +112,7 @@ impl TokenBounds {
     }
 }
 
-/// Who counted the tokens.
-/// Its [`name`](Self::name) is the one in the database.
+/// The source of a count of tokens. Its [`name`](Self::name) is the one in the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Names)]
 pub enum Metering {
     /// The upstream.
@@ -122,14 +121,14 @@ pub enum Metering {
     Estimated,
 }
 
-/// What a call cost, and why.
+/// The cost of a call, with its reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Charge {
-    /// How much.
+    /// The amount.
     pub cost: Microcents,
     /// For how many tokens.
     pub tokens: BilledTokens,
-    /// Who counted them.
+    /// The source of the count.
     pub metering: Metering,
 }
 
@@ -157,11 +156,11 @@ pub fn estimate(bytes: usize) -> u32 {
 }
 
 impl TokenPrices {
-    /// What so many tokens cost.
+    /// Returns the cost of these tokens.
     ///
     /// # Errors
-    /// When the amount cannot be counted.
-    pub fn of(&self, tokens: BilledTokens) -> Result<Microcents, MoneyError> {
+    /// Fails if the amount cannot be counted.
+    pub fn cost(&self, tokens: BilledTokens) -> Result<Microcents, MoneyError> {
         let cached = tokens.cached.min(tokens.prompt);
         // What costs as much as the rest is no part of its own.
         let is_part = self.cache_write != self.input;
@@ -172,11 +171,11 @@ impl TokenPrices {
         fresh.plus(cached)?.plus(written)?.plus(self.output.per_million(tokens.completion.into())?)
     }
 
-    /// The most that so many tokens can cost, however many of them a cache held or was given:
-    /// each part is rounded up, so that each but one may cost one more than in the whole.
+    /// Returns the highest cost of these tokens, however many of them a cache held or was given.
+    /// Each part is rounded up, so each but one may cost one unit more than in the whole.
     ///
     /// # Errors
-    /// When the amount cannot be counted.
+    /// Fails if the amount cannot be counted.
     pub fn at_most(&self, tokens: BilledTokens) -> Result<Microcents, MoneyError> {
         let (input, write) = (self.input, self.cache_write);
         let written = if write == input { Microcents::ZERO } else { write };
@@ -184,18 +183,18 @@ impl TokenPrices {
         let input = input.max(self.cached).max(write);
         let parts: i64 = parts.into_iter().sum();
         let whole = BilledTokens { cached: 0, cache_write: 0, ..tokens };
-        Self { input, ..*self }.of(whole)?.plus(Microcents::new((parts - 1).max(0)))
+        Self { input, ..*self }.cost(whole)?.plus(Microcents::new((parts - 1).max(0)))
     }
 
-    /// The charge for so many tokens.
+    /// Returns the charge for these tokens.
     ///
     /// # Errors
-    /// When the amount cannot be counted.
+    /// Fails if the amount cannot be counted.
     pub fn charge(
         &self,
         (tokens, metering): (BilledTokens, Metering),
     ) -> Result<Charge, MoneyError> {
-        Ok(Charge { cost: self.of(tokens)?, tokens, metering })
+        Ok(Charge { cost: self.cost(tokens)?, tokens, metering })
     }
 }
 
@@ -225,11 +224,11 @@ mod tests {
             first_token_ms: None,
             estimated: false,
         };
-        let cost = PRICES.of(BilledTokens::from(&usage)).unwrap();
+        let cost = PRICES.cost(BilledTokens::from(&usage)).unwrap();
         assert_eq!(cost, Microcents::new(180 + 90 * 18 + 10 * 225 + 9800));
         let free = TokenPrices { input: Microcents::new(1), ..PRICES };
         let one = BilledTokens { prompt: 1, ..BilledTokens::default() };
-        assert_eq!(free.of(one).unwrap(), Microcents::new(1), "never for nothing");
+        assert_eq!(free.cost(one).unwrap(), Microcents::new(1), "never for nothing");
     }
 
     #[test]

@@ -1,14 +1,14 @@
-//! Brings every stored payment to its end: one task, with many payments in hand.
+//! Brings every stored payment to its end: one task that works on many payments at a time.
 //!
-//! A payment and its numbers for gas are in hand once at a time, and what is listed
-//! of them is listed while they are in nobody's: a step never works from a row that
-//! another one is changing. All of it is polled by the one task, so that a history
-//! depends on nothing but the order of its answers. It knows nothing but the stored
-//! rows and the chain, so a start after a crash is nothing special, and a client that
-//! hangs up changes nothing. A payment is booked when its transfer is in a block that
-//! stays; until then the block may go away, and the transaction is sent again. It must
-//! never take a second number for a payment while the first could still carry its
-//! transaction: the authorization's nonce is what makes two of them harmless.
+//! A payment and its nonces for gas are worked on once at a time, and their rows are read while
+//! no step runs for them. So a step never works from a row that another one is changing. The one
+//! task polls all steps, so a history depends only on the order of its answers. The task knows
+//! only the stored rows and the chain. A start after a crash is therefore nothing special, and a
+//! client that hangs up changes nothing. A payment is booked when its transfer is in a block that
+//! stays. Until then the block may go away, and the transaction is sent again. The task must
+//! never reserve a second nonce for a payment while the first could still carry its transaction.
+//! If two transactions ever carry one payment, the authorization's nonce makes the second
+//! harmless.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,50 +20,50 @@ use automaton_core::faults::{FaultPoint, Faults};
 use automaton_core::id::IdGenerator;
 use automaton_core::time::{Clock, Span};
 use automaton_sqlite::{SqliteError, SqliteErrorKind};
+use automaton_wallet::transactions::FeePolicy;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use tokio::sync::{Notify, OnceCell, Semaphore, broadcast};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::facilitator::{NONCE_USED, SIMULATION_FAILED, TRANSACTION_FAILED, VALID_BEFORE};
-use super::gas::GasPolicy;
 use super::settlement::{
     Settlement, SettlementError, TransactionInclusion, TransferEvent, TxOutcome,
 };
 use crate::db::{Db, DbError, IncomingPayment, IncomingPaymentState, NonceReservation, SettledBy};
 use crate::error::OperatorNotifier;
 
-/// How often a payment that waits for its block is looked at.
+/// The time between steps of a payment that waits for its block.
 const PACE: Duration = Duration::from_millis(500);
-/// How long a payment is left alone when something failed, so that nobody is flooded.
+/// The pause of a payment after a failed step, so that neither node nor operator is flooded.
 const TROUBLED: Duration = Duration::from_secs(3);
-/// How often the table is looked at although nobody said that there is work.
+/// The time between reads of the table without a sign of work.
 const IDLE: Duration = Duration::from_secs(30);
-/// How many payments are worked on at once; the others wait for their turn.
+/// The most payments that are worked on at a time; the others wait for their turn.
 const AT_ONCE: usize = 32;
-/// How many changes a slow listener may be behind before it has to look for itself.
+/// The most changes that a slow listener may be behind before it has to read the row itself.
 pub(crate) const HEARD_MAX: usize = 256;
-/// How long the log of a transfer whose nonce is used is waited for.
+/// The time in which the log of a transfer with a used nonce has to appear.
 const LOGS_WITHIN: Span = Span::from_secs(600);
 
-/// The task's hands.
+/// The dependencies and the shared state of the task.
 pub(crate) struct Settler {
-    pub(crate) db: Arc<dyn Db>,
+    pub(crate) db: Db,
     pub(crate) chain: Arc<dyn Settlement>,
-    pub(crate) gas: GasPolicy,
+    pub(crate) gas: FeePolicy,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: IdGenerator,
     pub(crate) report: OperatorNotifier,
     pub(crate) faults: Arc<dyn Faults>,
-    /// Payments that were stored and that nobody has in hand yet.
+    /// Payments that were stored and have had no step yet.
     pub(crate) fresh: PaymentQueue,
-    /// Payments whose transaction the chain does not take, since nobody can pay its gas.
+    /// Payments whose transaction the chain refuses, since the account cannot pay its gas.
     pub(crate) unpaid_gas: Mutex<HashSet<i64>>,
-    /// Names each payment that was stepped, for those who wait for it.
+    /// The ids of payments that had a step, for the requests that wait for them.
     pub(crate) changes: broadcast::Sender<i64>,
 }
 
-/// The payments that were stored just now: no more than may be unfinished.
+/// The payments that were just stored, never more than may be unfinished.
 #[derive(Default)]
 pub(crate) struct PaymentQueue {
     ids: Mutex<Vec<i64>>,
@@ -82,11 +82,11 @@ impl PaymentQueue {
     }
 }
 
-/// What is to be done for a payment: a step of it, and one of each of its numbers.
+/// The work on a payment: a step of it, and one of each of its nonces.
 struct SettlementStep {
     payment: i64,
     nonces: Vec<NonceReservation>,
-    /// The account's numbers in blocks that stay; asked for by the first who needs it.
+    /// The number of the account's transactions in blocks that stay, read when it is needed.
     count: Arc<OnceCell<u64>>,
 }
 
@@ -96,7 +96,7 @@ impl SettlementStep {
     }
 }
 
-/// Why a step went no further.
+/// The reason why a step went no further.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SettlementStepError {
     #[error(transparent)]
@@ -106,14 +106,14 @@ pub(crate) enum SettlementStepError {
 }
 
 impl Settler {
-    /// Works until it is dropped.
+    /// Settles payments until it is dropped.
     pub(crate) async fn run(self: Arc<Self>) {
         let permits = Semaphore::new(AT_ONCE);
         let (mut running, mut held) = (FuturesUnordered::new(), HashSet::new());
         let mut next = Instant::now();
         loop {
-            let turns;
-            (turns, next) = tokio::select! {
+            let steps;
+            (steps, next) = tokio::select! {
                 // In order: a draw would make each history another one.
                 biased;
                 Some(payment) = running.next() => {
@@ -124,21 +124,21 @@ impl Settler {
                     (self.fresh.take(), next.min(Instant::now() + PACE))
                 }
                 () = sleep_until(next) => {
-                    let (turns, pause) = self.round().await;
-                    (turns, Instant::now() + pause)
+                    let (steps, pause) = self.plan_round().await;
+                    (steps, Instant::now() + pause)
                 }
             };
-            for turn in turns {
-                // Nobody in hand went on while these were listed, so a row of somebody
-                // who is in nobody's hands is as it is stored.
-                if held.insert(turn.payment) {
-                    running.push(self.tend(turn, &permits));
+            for step in steps {
+                // No step ran while the rows were read, so the row of a payment that is not
+                // held is current.
+                if held.insert(step.payment) {
+                    running.push(self.process(step, &permits));
                 }
             }
         }
     }
 
-    /// Why a payment goes no further for now, where that is known.
+    /// Returns the reason why a payment goes no further for now, if it is known.
     pub(crate) fn held_up(&self, payment: i64) -> Option<String> {
         let held = self.unpaid_gas().contains(&payment);
         let payer = self.chain.payer();
@@ -151,11 +151,11 @@ impl Settler {
         self.unpaid_gas.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Everything that is under way, and how long to wait before the next look.
-    async fn round(&self) -> (Vec<SettlementStep>, Duration) {
-        match self.listed().await {
-            Ok(turns) if turns.is_empty() => (turns, IDLE),
-            Ok(turns) => (turns, PACE),
+    /// Returns all payments under way, and the pause before the next round.
+    async fn plan_round(&self) -> (Vec<SettlementStep>, Duration) {
+        match self.list_steps().await {
+            Ok(steps) if steps.is_empty() => (steps, IDLE),
+            Ok(steps) => (steps, PACE),
             Err(error) => {
                 (self.report)(format!("payments have to wait: {}", chain(&error)));
                 (Vec::new(), TROUBLED)
@@ -163,36 +163,36 @@ impl Settler {
         }
     }
 
-    async fn listed(&self) -> Result<Vec<SettlementStep>, DbError> {
-        let mut turns = BTreeMap::new();
+    async fn list_steps(&self) -> Result<Vec<SettlementStep>, DbError> {
+        let mut steps = BTreeMap::new();
         for IncomingPayment { id, .. } in self.db.unfinished_payments().await? {
-            turns.insert(id, SettlementStep::new(id));
+            steps.insert(id, SettlementStep::new(id));
         }
         let count = Arc::default();
         for reservation in self.db.open_nonces().await? {
-            let turn = turns
+            let step = steps
                 .entry(reservation.payment)
                 .or_insert_with(|| SettlementStep::new(reservation.payment));
-            turn.count = Arc::clone(&count);
-            turn.nonces.push(reservation);
+            step.count = Arc::clone(&count);
+            step.nonces.push(reservation);
         }
-        Ok(turns.into_values().collect())
+        Ok(steps.into_values().collect())
     }
 
-    /// Gives a payment its turn; which one it was. One that fails stays in hand for a
-    /// while, so that it is left alone and the others go on.
-    async fn tend(&self, turn: SettlementStep, permits: &Semaphore) -> i64 {
-        let id = turn.payment;
-        let turned = {
+    /// Works on a payment and returns its id. A payment that fails stays held for a while, so that
+    /// it is left alone and the others go on.
+    async fn process(&self, step: SettlementStep, permits: &Semaphore) -> i64 {
+        let id = step.payment;
+        let processed = {
             // silent-ok: nobody closes it.
             let _permit = permits.acquire().await.ok();
             let stepped = self.step_stored(id).await;
             // silent-ok: it may be that nobody waits.
             self.changes.send(id).ok();
-            let kept = self.keep_all(&turn).await;
-            stepped.and(kept)
+            let advanced = self.advance_nonces(&step).await;
+            stepped.and(advanced)
         };
-        if let Err(error) = turned {
+        if let Err(error) = processed {
             (self.report)(format!("payment {id} has to wait: {}", chain(&error)));
             sleep(TROUBLED).await;
         }
@@ -205,7 +205,7 @@ impl Settler {
             IncomingPaymentState::Begun | IncomingPaymentState::Submitted(_) => {
                 self.step(&payment).await
             }
-            // Only its number is looked after.
+            // Only its nonce needs work.
             IncomingPaymentState::Settled(_) | IncomingPaymentState::Failed(_) => {
                 self.unpaid_gas().remove(&id);
                 Ok(())
@@ -213,16 +213,16 @@ impl Settler {
         }
     }
 
-    async fn keep_all(&self, turn: &SettlementStep) -> Result<(), SettlementStepError> {
-        for reservation in &turn.nonces {
-            let count = turn.count.get_or_try_init(|| self.chain.gas_nonce()).await?;
+    async fn advance_nonces(&self, step: &SettlementStep) -> Result<(), SettlementStepError> {
+        for reservation in &step.nonces {
+            let count = step.count.get_or_try_init(|| self.chain.gas_nonce()).await?;
             self.advance(reservation, *count).await?;
         }
         Ok(())
     }
 
-    /// One step of one payment. A payment that was given up is looked at again
-    /// when its client comes back: somebody else may have carried it out.
+    /// Takes one step of a payment. A payment that was given up gets one when its client comes
+    /// back, since somebody else may have carried it out.
     pub(crate) async fn step(&self, payment: &IncomingPayment) -> Result<(), SettlementStepError> {
         match &payment.state {
             IncomingPaymentState::Settled(_) => Ok(()),
@@ -239,7 +239,7 @@ impl Settler {
         }
     }
 
-    /// Looks for what was sent, and sends what was not.
+    /// Finds the transaction that was sent, or sends one.
     async fn go_on(
         &self,
         payment: &IncomingPayment,
@@ -247,7 +247,7 @@ impl Settler {
     ) -> Result<(), SettlementStepError> {
         let mined = self.mined(sent).await?;
         if let Some((hash, TransactionInclusion { outcome: TxOutcome::Succeeded, stays })) = mined {
-            let by = SettledBy::own(hash);
+            let by = SettledBy::transaction(hash);
             return if stays { self.settle(payment, by).await } else { Ok(()) };
         }
         // Before the state: no block after this time can use what is unused then.
@@ -262,14 +262,13 @@ impl Settler {
             return self.give_up(payment, VALID_BEFORE.0).await;
         }
         if payment.has_open_nonce {
-            // Whoever keeps the slot sends it again.
+            // The step of its nonce sends it again.
             return Ok(());
         }
         self.submit(payment).await
     }
 
-    /// The newest of these transactions that is in a block; one that succeeded
-    /// before any that did not.
+    /// Returns the newest of these transactions that is in a block, preferring one that succeeded.
     async fn mined(
         &self,
         sent: &[B256],
@@ -287,7 +286,7 @@ impl Settler {
         Ok(found)
     }
 
-    /// Sends a payment for which nothing can be on its way.
+    /// Sends a payment for which no transaction can be under way.
     async fn submit(&self, payment: &IncomingPayment) -> Result<(), SettlementStepError> {
         let gas = match self.chain.simulate(&payment.authorization, &payment.signature).await {
             Err(error @ SettlementError::Rejected { .. }) => {
@@ -303,14 +302,14 @@ impl Settler {
                 Some((
                     hash,
                     TransactionInclusion { outcome: TxOutcome::Succeeded, stays: true },
-                )) => self.settle(payment, SettledBy::own(hash)).await,
+                )) => self.settle(payment, SettledBy::transaction(hash)).await,
                 _ => Ok(()),
             },
             _ => Ok(()),
         }
     }
 
-    /// The nonce is used: by our transfer, whoever sent it, or by something else.
+    /// Handles a used authorization: our transfer used it, whoever sent that, or something else.
     async fn used(&self, payment: &IncomingPayment) -> Result<(), SettlementStepError> {
         match self.chain.transfer_of(&payment.authorization).await? {
             Some(TransferEvent { transaction, log, stays: true }) => {
@@ -354,8 +353,8 @@ impl Settler {
         Ok(self.db.mark_failed(payment.id, reason.to_owned()).await?)
     }
 
-    /// Whether no block can carry the transfer any more. As long as nobody but us has
-    /// it our own clock may say so; what was signed is over when the chain says it.
+    /// Returns whether no block can carry the transfer any more. Our own clock decides as long as
+    /// nothing was signed, and the chain's time afterwards.
     async fn is_over(&self, payment: &IncomingPayment) -> Result<bool, SettlementStepError> {
         let is_out = payment.has_open_nonce || payment.state != IncomingPaymentState::Begun;
         let now = if is_out { self.chain.time().await? } else { self.clock.now() };

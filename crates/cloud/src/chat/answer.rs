@@ -1,4 +1,4 @@
-//! What is heard of an answer, in the format of its client, whatever its upstream speaks.
+//! Collects an answer in the format of its client, whatever its upstream speaks.
 
 use std::mem;
 
@@ -19,37 +19,37 @@ use crate::billing::price::{BilledTokens, Charge, Metering, TokenBounds};
 
 /// An answer as it comes.
 pub(super) trait Answer: Send {
-    /// Whether anything was passed on.
+    /// Returns whether anything was passed on.
     fn is_shown(&self) -> bool;
 
-    /// Where it is recorded.
+    /// Returns the recording of the answer.
     fn recording(&self) -> &Recording;
 
-    /// What the answer is called, and by whom it is.
+    /// Returns the answer's id, model and time.
     fn meta(&self) -> &ResponseMeta;
 
     /// The data of an event of a stream; gives whether it was the last.
     ///
     /// # Errors
-    /// When it is none, or says that the upstream failed.
+    /// Fails if it is none, or says that the upstream failed.
     fn event(&mut self, data: &str) -> Result<bool, String>;
 
     /// A whole answer.
     ///
     /// # Errors
-    /// When it is none, or says that the upstream failed.
+    /// Fails if it is none, or says that the upstream failed.
     fn document(&mut self, body: Bytes) -> Result<(), String>;
 
-    /// Whether the answer came to its end.
+    /// Returns whether the answer came to its end.
     fn is_whole(&self) -> bool;
 
-    /// The tokens that are charged, for a question of so many bytes.
+    /// Returns the tokens that are charged, for a question of this size.
     fn billed(&self, prompt_bytes: usize) -> (BilledTokens, Metering);
 
     /// Shows what was held back until the charge.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// Fails if it cannot be written.
     fn finish(self: Box<Self>, charge: &Charge) -> Result<(), String>;
 }
 
@@ -70,7 +70,7 @@ pub(super) fn answer<'a>(
         }
         ClientFormat::AnthropicMessages => Some(messages_writer(id, model)),
         ClientFormat::Responses => {
-            let (created, told_back) = (meta.created, chat.told_back());
+            let (created, told_back) = (meta.created, chat.echoed_fields());
             Some(responses_writer(ResponseHeading { id, model, created, told_back }))
         }
         ClientFormat::ChatCompletions | ClientFormat::Embeddings => None,
@@ -91,7 +91,7 @@ pub(super) fn answer<'a>(
 /// Another format than chat completions, heard as these.
 struct ChatOfOther<'a> {
     answer: Box<dyn Answer + 'a>,
-    /// What reads it; gone, once it has read a whole document.
+    /// The reader of a whole document; gone once it has read it.
     reader: Option<FormatReader>,
     format: ApiFormat,
 }

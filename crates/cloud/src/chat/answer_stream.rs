@@ -1,10 +1,10 @@
-//! What is heard of an answer, whoever gives it: passed on to the recording,
-//! and weighed for the bill on the way.
+//! Passes an answer in the format of chat completions to the recording, and measures it for the
+//! bill on the way.
 //!
-//! This is an answer in the format of chat completions. What clients look for and the upstream left
-//! out is filled in. What comes before the first word of an answer is held back until that is there,
-//! so that another upstream can still be asked. It must never show the end of an answer, which comes
-//! after the charge, nor a count of tokens that is not the one that is charged.
+//! Fields that clients look for and the upstream left out are filled in. Everything before the
+//! first word of an answer is held back until that word is there, so that another upstream can
+//! still be asked. It must never show the end of an answer, which comes after the charge, nor a
+//! count of tokens that is not the one that is charged.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ use crate::billing::price::{BilledTokens, Charge, Metering, TokenBounds};
 /// The marker at the end of a stream.
 const DONE: &str = "[DONE]";
 
-/// What each part of an answer says of the whole.
+/// The fields that each part of an answer repeats.
 const META: [&str; 4] = ["id", "object", "created", "model"];
 
 /// An answer, or a piece of one, as it came: a number may be beyond all that can be computed
@@ -33,18 +33,18 @@ pub(super) type AnswerFields = BTreeMap<String, Box<RawValue>>;
 /// An answer as it comes.
 pub(super) struct AnswerStream<'a> {
     shown: HeldBack<'a>,
-    /// Whether a piece that only has the usage is passed on.
+    /// A piece that only has the usage is passed on.
     wants_usage: bool,
     bounds: TokenBounds,
-    /// What is said of the answer where the upstream does not.
+    /// The values for fields that the upstream leaves out.
     meta: ResponseMeta,
-    /// What the last piece said of the whole.
+    /// The repeated fields of the last piece.
     said: AnswerFields,
-    /// What the upstream counted, where that can be.
+    /// The upstream's count of tokens, if it is possible.
     usage: Option<ChatUsage>,
     /// Bytes of what was generated.
     bytes: usize,
-    /// Which answers of a stream have ended.
+    /// The ends of a stream's answers.
     ends: AnswerEnds,
     /// An answer in one piece.
     document: Option<AnswerDocument>,
@@ -57,7 +57,7 @@ struct AnswerDocument {
     is_changed: bool,
 }
 
-/// What of an answer concerns the bill.
+/// The part of a choice that concerns the bill.
 #[derive(Deserialize)]
 struct UsageChoice {
     #[serde(alias = "delta")]
@@ -108,7 +108,7 @@ fn generated(choices: &RawValue) -> usize {
 #[derive(Debug, Default)]
 struct AnswerEnds {
     has_ended: BTreeMap<u64, bool>,
-    /// Whether the stream said that it is over.
+    /// The stream said that it is over.
     is_done: bool,
 }
 
@@ -128,13 +128,13 @@ impl AnswerEnds {
         }
     }
 
-    /// Whether the stream said of all its answers that they ended.
+    /// Returns whether the stream ended all of its answers.
     fn are_told(&self) -> bool {
         self.is_done || (!self.has_ended.is_empty() && self.has_ended.values().all(|ended| *ended))
     }
 }
 
-/// Whether choices say that an answer begins, and nothing of it.
+/// Returns whether choices only open an answer, without any of its text.
 fn is_opening(choices: &RawValue) -> bool {
     #[derive(Deserialize)]
     struct OpeningChoice {

@@ -1,9 +1,9 @@
 //! One call of the upstream, from its request to its charge.
 //!
-//! The upstream's count of tokens is what is charged. When it gives none that can
-//! be, the count is estimated from the bytes, and the answer says so with the very
-//! counts that are charged. A call that fails costs nothing; one that a limit of ours ends costs
-//! what was passed on until then.
+//! The upstream's count of tokens is charged. If it gives none, or an impossible one, the count is
+//! estimated from the bytes, and the answer says so with the very counts that are charged. A call
+//! that fails costs nothing. If one of our limits ends a call, the part that was passed on is
+//! charged.
 
 use std::sync::Arc;
 
@@ -57,7 +57,7 @@ impl MeteredCall {
     }
 }
 
-/// What the charge needs.
+/// The values that the charge needs.
 struct ChargeContext<'a> {
     meter: &'a ChatService,
     model: &'a OfferedModel,

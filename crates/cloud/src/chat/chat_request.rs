@@ -1,8 +1,8 @@
-//! Pure: what of a request in the format of chat completions concerns the bill.
+//! Pure: checks a request in the format of chat completions for anything that costs extra.
 //!
-//! What sellers sell beside tokens, as searches and sound, what makes tokens dearer, as a faster
-//! lane, and what has another model answer than the one that was asked for, is refused by name: it
-//! has no price here. Must never let through what is not known to be free.
+//! Searches and sound, which upstreams sell beside tokens, faster lanes, which make tokens dearer,
+//! and fields that have another model answer are refused by name: they have no price here. Must
+//! never let through a field that is not known to be free.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -69,7 +69,7 @@ struct MessageShape<'a> {
 /// Refuses what is not sold, and tells how many messages there are and how large the prompt may be.
 ///
 /// # Errors
-/// What the client is told.
+/// The error for the client.
 pub(super) fn check(fields: &RequestFields) -> Result<(usize, PromptExtra), ApiError> {
     FIELDS.check(fields, Some(&["function", "custom"]))?;
     let messages = parts::<MessageShape<'_>>(fields, "messages")?;
@@ -78,7 +78,7 @@ pub(super) fn check(fields: &RequestFields) -> Result<(usize, PromptExtra), ApiE
     Ok((messages.len(), messages.iter().map(of).fold(PromptExtra::NONE, PromptExtra::plus)))
 }
 
-/// What is left out of a request: what is free because it says what holds anyway.
+/// Returns whether a field is left out of a request, since it is free and only states the default.
 pub(super) fn is_said_anyway(name: &str) -> bool {
     name != "verbosity" && FIELDS.free_as.iter().any(|(free, _)| *free == name)
 }

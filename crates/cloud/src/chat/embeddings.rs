@@ -84,7 +84,7 @@ struct EmbeddingUsage {
 /// Refuses what is not sold; gives how many texts there are.
 ///
 /// # Errors
-/// What the client is told.
+/// The error for the client.
 pub(super) fn check(fields: &RequestFields) -> Result<usize, ApiError> {
     let wrong = |what: String, param| Err(ApiError::wrong_field(what, Some(param)));
     FIELDS.check(fields, None)?;
@@ -103,7 +103,7 @@ pub(super) fn check(fields: &RequestFields) -> Result<usize, ApiError> {
 /// Returns the form that the vectors are asked for in.
 ///
 /// # Errors
-/// What the client is told.
+/// The error for the client.
 pub(super) fn vector_form(fields: &RequestFields) -> Result<VectorForm, ApiError> {
     Ok(field(fields, "encoding_format")?.unwrap_or_default())
 }

@@ -1,8 +1,7 @@
-//! Which calls there are, and how many are taken.
+//! The calls under way, and the limits on their number.
 //!
-//! A call that is repeated is joined and counts once. Of each API key so many are taken at once, and
-//! so many in a minute, so that nobody takes the others' place. Must never forget a call that is
-//! under way.
+//! A repeated call is joined and counts once. The calls of each API key are limited, at a time and
+//! in a minute, so that no key takes the others' place. Must never forget a call that is under way.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,7 +15,7 @@ use super::Recording;
 use crate::config::CallLimits;
 use crate::error::ApiError;
 
-/// How long a finished answer is kept for those who ask again.
+/// The time for which a finished answer is kept for repeated requests.
 const KEPT: Span = Span::from_secs(120);
 /// Bytes of finished answers that are kept.
 const KEPT_BYTES_MAX: usize = 64 << 20;
@@ -27,7 +26,7 @@ const MINUTE_MS: i64 = 60_000;
 /// The code of a refusal of one more call of a key.
 const RATE_LIMITED: &str = "RATE_LIMITED";
 
-/// What a request led to.
+/// The admission of a request.
 pub(super) enum CallAdmission {
     /// A call of its own.
     New(Arc<Recording>),
@@ -46,7 +45,7 @@ pub(crate) struct CallGate {
 #[derive(Default)]
 struct KnownCalls {
     calls: HashMap<Hash, Arc<Recording>>,
-    /// When each key will have used up what it began, if it begins nothing more; those to come.
+    /// For each key, the time at which its calls so far will be used up. Only future times.
     busy_until: HashMap<Hash, Timestamp>,
 }
 

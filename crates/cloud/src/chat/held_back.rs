@@ -24,7 +24,7 @@ impl<'a> HeldBack<'a> {
         self.recording
     }
 
-    /// Whether anything was passed on.
+    /// Returns whether anything was passed on.
     pub(super) const fn is_shown(&self) -> bool {
         self.opening.is_none()
     }

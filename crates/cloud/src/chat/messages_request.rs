@@ -1,7 +1,8 @@
-//! Pure: what of a request in Anthropic's format concerns the bill.
+//! Pure: checks a request in Anthropic's format for anything that costs extra.
 //!
-//! What Anthropic sells beside tokens, as searches and containers, and what makes tokens dearer, is
-//! refused by name: it has no price here. Must never let through what is not known to be free.
+//! Searches and containers, which Anthropic sells beside tokens, and options that make tokens
+//! dearer are refused by name: they have no price here. Must never let through a field that is not
+//! known to be free.
 
 use std::borrow::Cow;
 
@@ -36,11 +37,11 @@ const FIELDS: SoldFields = SoldFields {
     free_as: &[],
 };
 
-/// What kinds of tools begin with that a client runs itself.
+/// The beginnings of the kinds of tools that a client runs itself.
 const CLIENT_TOOLS: [&str; 4] = ["bash_", "computer_", "memory_", "text_editor_"];
 
-/// What names begin with that a client may ask for in `anthropic-beta`: they change the format or the
-/// cache, and neither the price nor what of the operator's can be reached.
+/// The beginnings of the names that a client may ask for in `anthropic-beta`. They change the
+/// format or the cache, and neither the price nor access to anything of the operator's.
 const BETAS: [&str; 12] = [
     "adaptive-thinking-",
     "claude-code-",
@@ -56,7 +57,7 @@ const BETAS: [&str; 12] = [
     "token-efficient-tools-",
 ];
 
-/// How long a cache is kept whose writing has a price.
+/// The lifetime of a cache for which writing has a price.
 const CACHE_TTL: &str = "5m";
 
 #[derive(Deserialize)]
@@ -83,7 +84,7 @@ struct BlockShape<'a> {
     cache_control: Option<CacheMark>,
 }
 
-/// How long a prompt is to be kept in the server's cache.
+/// The lifetime in the server's cache that a prompt asks for.
 #[derive(Deserialize)]
 struct CacheMark {
     ttl: Option<String>,
@@ -92,7 +93,7 @@ struct CacheMark {
 /// Refuses what is not sold, and tells how many messages there are and how large the prompt may be.
 ///
 /// # Errors
-/// What the client is told.
+/// The error for the client.
 pub(super) fn check(fields: &RequestFields) -> Result<(usize, PromptExtra), ApiError> {
     if fields.get("thread").is_some_and(|thread| thread.get() != "null") {
         return Err(ApiError::no_threads());

@@ -1,10 +1,9 @@
 //! Metered calls of models: set aside, ask the upstream, charge, answer.
 //!
-//! A call is a task of its own that records its answer; whoever sent the request,
-//! now or again, reads the recording. So a client that hangs up changes nothing
-//! and a client that repeats itself, by a name or after it lost its connection, is
-//! not charged twice. Without a name two equal questions are two otherwise: who asks
-//! twice may want two answers. The end of an answer is never shown before it is
+//! A call is a task of its own that records its answer, and clients read the recording. So a
+//! client that hangs up changes nothing. A client that repeats a request, by its name or after it
+//! lost its connection, is not charged twice. Otherwise two equal requests without a name are two
+//! calls, since the client may want two answers. The end of an answer is never shown before it is
 //! charged.
 
 mod answer;
@@ -50,20 +49,19 @@ pub(crate) use upstream::{Upstream, UpstreamEntry, UpstreamPool, UpstreamServer}
 
 use self::gate::CallAdmission;
 
-/// How long a model of our own stays loaded that nobody asks.
+/// The idle time after which a local model is unloaded.
 const IDLE_MAX: Duration = Duration::from_secs(600);
 
-/// What calls need.
+/// The dependencies of calls.
 pub(crate) struct ChatService {
-    pub(crate) db: Arc<dyn Db>,
+    pub(crate) db: Db,
     pub(crate) upstreams: UpstreamPool,
     pub(crate) models: Vec<OfferedModel>,
-    /// What a wallet has to have before a call that costs something.
+    /// The balance that a wallet needs before a call that costs something.
     pub(crate) minimum: Microcents,
     pub(crate) ids: IdGenerator,
     pub(crate) tasks: TaskSet,
     pub(crate) report: OperatorNotifier,
-    /// When the cloud was started.
     pub(crate) started: Timestamp,
     pub(crate) calls: CallGate,
 }
@@ -76,7 +74,7 @@ pub(crate) struct CallRequest<'a> {
     /// The format of its body.
     pub(crate) format: ClientFormat,
     pub(crate) body: &'a Bytes,
-    /// What a client of Anthropic asks for beside the format.
+    /// The `anthropic-beta` names of the request.
     pub(crate) betas: Vec<String>,
 }
 

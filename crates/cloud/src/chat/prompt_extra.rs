@@ -37,8 +37,8 @@ impl PromptExtra {
         }
     }
 
-    /// Of a text, or of parts that are pictures of this kind, or of kinds that are no larger than
-    /// their bytes.
+    /// Returns the extra tokens of a text, or of parts. Parts of kind `image` are pictures, and
+    /// parts of the kinds `texts` are no larger than their bytes.
     pub(super) fn of_parts(content: &RawValue, image: &str, texts: &[&str]) -> Self {
         match content.get().as_bytes().first() {
             Some(b'"' | b'n') => return Self::NONE,

@@ -1,8 +1,8 @@
 //! The answer to a call, while it comes and for some time after.
 //!
-//! One task writes it; any number of clients read it from the beginning. Of a long one the
-//! beginning is let go of, once the client that is furthest has read it: whoever comes later is
-//! told so. It must never hold more of a stream than a few mebibytes, however long that is.
+//! One task writes it, and any number of clients read it from the beginning. The beginning of a
+//! long answer is dropped once the client furthest ahead has read it. A client that comes later
+//! gets an error that says so. It must never hold more than a few mebibytes of a stream.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -23,17 +23,17 @@ use tokio::time::timeout;
 use crate::billing::price::Metering;
 use crate::error::ApiError;
 
-/// How long a client waits for the head of an answer. Clients give up after 30
-/// to 60 seconds without one and would ask again.
+/// The longest wait of a client for the head of an answer. Clients give up after 30 to 60 seconds
+/// without one and would ask again.
 const HEAD_WITHIN: Duration = Duration::from_secs(20);
-/// How often a client that waits longer is sent what its reader skips.
+/// The pause between paddings, which a reader skips, for a client that waits longer.
 const PAD_EVERY: Duration = Duration::from_secs(10);
 
 /// Bytes of an answer that are held: a stream of some thirty thousand tokens.
 const HELD_BYTES_MAX: usize = 8 << 20;
 /// Bytes that the client that is furthest may be behind before it is waited for.
 const BEHIND_BYTES_MAX: usize = 4 << 20;
-/// How long it is waited for then.
+/// The longest wait for a client that is behind.
 const BEHIND_WITHIN: Duration = Duration::from_secs(60);
 /// The words for a client that comes when the beginning of an answer is gone.
 const NOT_HELD: &str = "this answer was too long to be held; what it cost is in the history, and \
@@ -69,8 +69,8 @@ impl ReplyForm {
         HeaderValue::from_static(kind)
     }
 
-    /// What readers skip: white space before JSON, a comment among events, and the event that
-    /// Anthropic has for it, once an answer has begun.
+    /// Returns bytes that readers skip: white space before JSON, a comment among events, or
+    /// Anthropic's event for it once an answer has begun.
     const fn padding(self, begun: bool) -> Bytes {
         Bytes::from_static(match self {
             Self::ChatDocument | Self::MessagesDocument | Self::ResponsesDocument => b" ",
@@ -79,7 +79,7 @@ impl ReplyForm {
         })
     }
 
-    /// A refusal for a client that has the head of an answer already, and so many pieces of it.
+    /// Returns a refusal for a client that already has the head and `pieces` pieces of an answer.
     fn refusal(self, error: &ApiError, pieces: usize) -> Option<Bytes> {
         let json = match self {
             Self::ChatDocument | Self::ChatEvents | Self::ResponsesDocument => {
@@ -102,7 +102,7 @@ impl ReplyForm {
     }
 }
 
-/// How an answer begins.
+/// The beginning of an answer.
 #[derive(Debug, Clone)]
 enum ResponseHead {
     Headers(HeaderMap),
@@ -115,9 +115,9 @@ struct RecordingProgress {
     /// The pieces that are held, and how many bytes they have.
     pieces: VecDeque<Bytes>,
     bytes: usize,
-    /// How many pieces before them were let go of.
+    /// The number of earlier pieces that are no longer held.
     dropped: usize,
-    /// Whether the last piece is there.
+    /// The last piece is there.
     whole: bool,
     ended_at: Option<Timestamp>,
     refused: bool,
@@ -135,7 +135,7 @@ impl RecordingProgress {
         }
     }
 
-    /// How many pieces there have been.
+    /// Returns the number of pieces so far.
     fn count(&self) -> usize {
         self.dropped + self.pieces.len()
     }
@@ -144,17 +144,17 @@ impl RecordingProgress {
         self.pieces.get(nth.checked_sub(self.dropped)?)
     }
 
-    /// Bytes after so many pieces.
+    /// Returns the bytes after the first `nth` pieces.
     fn bytes_after(&self, nth: usize) -> usize {
         self.pieces.iter().skip(nth.saturating_sub(self.dropped)).map(Bytes::len).sum()
     }
 }
 
-/// How far the clients of an answer are.
+/// The progress of an answer's clients.
 #[derive(Debug, Default)]
 struct ReadProgress {
     clients: usize,
-    /// How many pieces the client that is furthest has read.
+    /// The number of pieces that the client furthest ahead has read.
     furthest: usize,
 }
 
@@ -165,14 +165,14 @@ pub(crate) struct Recording {
     pub(super) key: Hash,
     /// The hash of the request's body.
     pub(super) content: Hash,
-    /// What it has in common with equal requests, where it has no name.
+    /// The hash that equal requests share, if the request has no name.
     pub(super) equal: Option<Hash>,
     form: ReplyForm,
     progress: watch::Sender<RecordingProgress>,
     read: watch::Sender<ReadProgress>,
-    /// Whether the last of it was handed to a client's connection.
+    /// The last piece was handed to a client's connection.
     delivered: AtomicBool,
-    /// Whether a client's connection was lost before that, and nobody has come since.
+    /// A client's connection was lost before that, and no other client came since.
     lost: AtomicBool,
 }
 
@@ -203,8 +203,8 @@ impl Recording {
         }
     }
 
-    /// Whether a request without a name gets this answer, since it equals the one whose client
-    /// has gone without it. No second one does.
+    /// Returns whether a request without a name gets this answer, since it equals a request that
+    /// lost its client. No second one does.
     pub(super) fn is_taken_over_by(&self, other: &Self) -> bool {
         let equal = self.equal.is_some() && self.equal == other.equal;
         equal && !self.refused() && self.lost.swap(false, Ordering::Relaxed)
@@ -275,7 +275,7 @@ impl Recording {
         self.progress.borrow().refused
     }
 
-    /// Whether nobody can ask for it any more.
+    /// Returns whether no request can ask for the answer any more.
     pub(super) fn is_spent(&self) -> bool {
         self.equal.is_some() && self.delivered.load(Ordering::Relaxed)
     }

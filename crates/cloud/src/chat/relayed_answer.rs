@@ -1,7 +1,8 @@
-//! What is heard of an answer where client and upstream both speak Anthropic's format.
+//! Relays an answer if client and upstream both speak Anthropic's format.
 //!
 //! It is passed on as it came, thoughts and all, but for the model's name and the counts of tokens.
-//! Must never show the end of an answer, which comes after the charge and tells what was charged.
+//! Must never show the end of an answer, which comes after the charge and reports the charged
+//! tokens.
 
 use automaton_core::wire::chat::ChatUsage;
 use automaton_inference::providers::http::anthropic::MessagesCount;
@@ -28,7 +29,7 @@ pub(super) struct RelayedAnswer<'a> {
     bounds: TokenBounds,
     meta: ResponseMeta,
     reader: FormatReader,
-    /// What the upstream counted, where that can be.
+    /// The upstream's count of tokens, if it is possible.
     usage: Option<ChatUsage>,
     /// Bytes of what was generated.
     bytes: usize,
@@ -57,7 +58,7 @@ impl<'a> RelayedAnswer<'a> {
     }
 
     /// The count of tokens that an event, or a whole answer, tells.
-    fn told(&mut self, data: &str) -> Result<Option<ChatUsage>, String> {
+    fn token_count(&mut self, data: &str) -> Result<Option<ChatUsage>, String> {
         Ok(match self.reader.passed_on(data)? {
             StreamPiece::Chunk(chunk) | StreamPiece::Last(chunk) => chunk.usage,
             StreamPiece::Done => None,
@@ -83,7 +84,7 @@ impl<'a> RelayedAnswer<'a> {
         };
         if !told.as_ref().is_some_and(is_possible) {
             message.remove("usage");
-            tell(message, &MessagesCount::default());
+            set_usage(message, &MessagesCount::default());
         }
     }
 }
@@ -103,7 +104,7 @@ impl Answer for RelayedAnswer<'_> {
 
     fn event(&mut self, data: &str) -> Result<bool, String> {
         let unread = |error: serde_json::Error| error.to_string();
-        let told = self.told(data)?;
+        let told = self.token_count(data)?;
         self.usage = told.filter(|told| self.bounds.allow(told)).or(self.usage);
         let EventShape { kind, delta } = serde_json::from_str(data).map_err(unread)?;
         let texts = delta.into_iter().flatten().filter(|(name, _)| name != "type");
@@ -129,7 +130,7 @@ impl Answer for RelayedAnswer<'_> {
 
     fn document(&mut self, body: Bytes) -> Result<(), String> {
         let body = &String::from_utf8_lossy(&body);
-        let told = self.told(body)?;
+        let told = self.token_count(body)?;
         self.usage = told.filter(|told| self.bounds.allow(told));
         let mut fields: AnswerFields =
             serde_json::from_str(body).map_err(|error| error.to_string())?;
@@ -153,7 +154,7 @@ impl Answer for RelayedAnswer<'_> {
         let count = counted(charge);
         let mut whole = Bytes::new();
         for mut fields in std::mem::take(&mut self.last) {
-            tell(&mut fields, &count);
+            set_usage(&mut fields, &count);
             let json = serde_json::to_string(&fields).map_err(|error| error.to_string())?;
             match self.is_stream {
                 true => self.push("message_delta", &json, true),
@@ -167,7 +168,7 @@ impl Answer for RelayedAnswer<'_> {
 }
 
 /// Puts the counts that are charged into the usage of a message; what else it says stays.
-fn tell(fields: &mut AnswerFields, count: &MessagesCount) {
+fn set_usage(fields: &mut AnswerFields, count: &MessagesCount) {
     let object = |value: &RawValue| serde_json::from_str::<AnswerFields>(value.get()).ok();
     // silent-ok: a usage that is no object says nothing.
     let mut usage = fields.get("usage").and_then(|usage| object(usage)).unwrap_or_default();

@@ -12,11 +12,11 @@ const BASE_BYTES: u64 = 1 << 20;
 const PIECE_BYTES: u64 = 1024;
 /// Bytes of a token in one document: some servers write each character as a number.
 const TOKEN_BYTES: u64 = 32;
-/// Bytes of one token that is told with its probability: its text, and its bytes as numbers.
+/// Bytes of one token with its probability: its text, and its bytes as numbers.
 const PROBABILITY_BYTES: u64 = 256;
 /// Bytes of one vector.
 const VECTOR_BYTES: u64 = 64 << 10;
-/// How often some formats repeat the question in their answer.
+/// The number of times that some formats repeat the question in their answer.
 const ECHOES: u64 = 4;
 /// The largest answer in one document, which is held in memory as a whole.
 const DOCUMENT_BYTES_MAX: u64 = 136 << 20;
@@ -27,16 +27,16 @@ const TOTAL_MIN: Duration = Duration::from_secs(900);
 /// The longest time that a server may take for one token of an answer.
 const TOKEN_TIME: Duration = Duration::from_millis(100);
 
-/// What was asked for, as far as it concerns the size of the answer.
+/// The parts of a request that decide the size of its answer.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ReplyShape {
-    /// Whether it comes piece by piece.
+    /// The answer comes piece by piece.
     pub(super) is_stream: bool,
     /// Tokens of all answers together, at most.
     pub(super) tokens: u32,
-    /// How many answers there are.
+    /// The number of answers.
     pub(super) choices: u32,
-    /// Tokens that are told with their probabilities in the place of each token; 0 where none is.
+    /// Tokens with probabilities that are listed for each token; 0 for none.
     pub(super) probabilities: u32,
     /// Vectors, at most.
     pub(super) vectors: usize,
@@ -44,20 +44,20 @@ pub(super) struct ReplyShape {
     pub(super) question_bytes: usize,
 }
 
-/// What an answer may have.
+/// The limits of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ReplyLimits {
     /// Bytes.
     pub(super) bytes: u64,
     /// Time in all.
     pub(super) total: Duration,
-    /// Whether it is one large document.
+    /// The answer is one large document.
     pub(super) is_large: bool,
 }
 
 impl ReplyLimits {
     /// Returns what an answer of this shape may have.
-    pub(super) fn of(shape: ReplyShape) -> Self {
+    pub(super) fn new(shape: ReplyShape) -> Self {
         let wide = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
         let token = if shape.is_stream { PIECE_BYTES } else { TOKEN_BYTES };
         let probabilities = u64::from(shape.probabilities).saturating_mul(PROBABILITY_BYTES);
@@ -92,8 +92,8 @@ mod tests {
         question_bytes: 0,
     };
 
-    /// A piece as servers that are compatible with OpenAI send it, with a word of so many bytes
-    /// and so many alternatives to it.
+    /// Returns a piece as servers compatible with OpenAI send it, with a word of this size and this
+    /// number of alternatives.
     fn piece(word: usize, alternatives: usize) -> String {
         let one = |word: &str| {
             let bytes: Vec<_> = word.bytes().map(|byte| byte.to_string()).collect();
@@ -128,7 +128,7 @@ mod tests {
             let probabilities = if alternatives == 0 { 0 } else { u32::from(alternatives) + 1 };
             let shape = ReplyShape { tokens: tokens * choices, choices, probabilities, ..SHAPE };
             let sent = piece(word, alternatives.into()).len() as u64 * u64::from(tokens * choices);
-            prop_assert!(ReplyLimits::of(shape).bytes >= sent);
+            prop_assert!(ReplyLimits::new(shape).bytes >= sent);
         }
 
         #[test]
@@ -136,28 +136,28 @@ mod tests {
             fewer in any::<u32>(), more in any::<u32>(), probabilities in any::<u32>(),
         ) {
             let (fewer, more) = (fewer.min(more), fewer.max(more));
-            let of = |tokens| ReplyLimits::of(ReplyShape { tokens, probabilities, ..SHAPE });
+            let of = |tokens| ReplyLimits::new(ReplyShape { tokens, probabilities, ..SHAPE });
             prop_assert!(of(fewer).bytes <= of(more).bytes && of(fewer).total <= of(more).total);
         }
     }
 
     #[test]
     fn a_short_answer_is_a_short_one_and_a_long_one_has_its_time() {
-        let of = |tokens| ReplyLimits::of(ReplyShape { tokens, ..SHAPE });
+        let of = |tokens| ReplyLimits::new(ReplyShape { tokens, ..SHAPE });
         assert_eq!((of(16).bytes, of(16).total), ((1 << 20) + (16 << 10), TOTAL_MIN));
         assert_eq!(of(128_000).total, Duration::from_secs(12_800));
         let eight = ReplyShape { tokens: 8 * 128_000, choices: 8, ..SHAPE };
-        assert_eq!(ReplyLimits::of(eight).total, Duration::from_secs(12_800), "side by side");
+        assert_eq!(ReplyLimits::new(eight).total, Duration::from_secs(12_800), "side by side");
     }
 
     #[test]
     fn documents_of_words_and_of_vectors_fit_and_those_of_probabilities_to_some_length() {
         let words = ReplyShape { is_stream: false, tokens: 8 * 128_000, choices: 8, ..SHAPE };
-        assert!(ReplyLimits::of(words).fit_document() && !ReplyLimits::of(words).is_large);
+        assert!(ReplyLimits::new(words).fit_document() && !ReplyLimits::new(words).is_large);
         let vectors = ReplyShape { is_stream: false, vectors: 2048, ..SHAPE };
-        assert!(ReplyLimits::of(vectors).fit_document() && ReplyLimits::of(vectors).is_large);
+        assert!(ReplyLimits::new(vectors).fit_document() && ReplyLimits::new(vectors).is_large);
         let told = |tokens| ReplyShape { tokens, probabilities: 21, is_stream: false, ..SHAPE };
-        assert!(ReplyLimits::of(told(16_384)).fit_document());
-        assert!(!ReplyLimits::of(told(128_000)).fit_document());
+        assert!(ReplyLimits::new(told(16_384)).fit_document());
+        assert!(!ReplyLimits::new(told(128_000)).fit_document());
     }
 }

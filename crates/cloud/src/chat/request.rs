@@ -58,34 +58,34 @@ pub(crate) struct ChatBody {
     /// The format that it is in, and its answer.
     pub(crate) format: ClientFormat,
     pub(crate) model: ModelId,
-    /// Whether the answer comes piece by piece.
+    /// The answer comes piece by piece.
     pub(crate) stream: bool,
-    /// Whether a stream ends with a piece that only has the usage.
+    /// A stream ends with a piece that only has the usage.
     pub(crate) wants_usage: bool,
     /// Bytes of the request.
     pub(crate) bytes: usize,
     messages: usize,
     choices: u32,
     limit: Option<u32>,
-    /// Tokens that are told with their probabilities in the place of each token.
+    /// Tokens with probabilities that are listed for each token.
     probabilities: u32,
     /// Tokens of the prompt that its bytes do not bound.
     extra: PromptExtra,
     /// The form that vectors are asked for in.
     pub(super) vectors: VectorForm,
-    /// What a client of Anthropic asks for beside the format, by name.
+    /// The `anthropic-beta` names of the request.
     pub(super) betas: Vec<String>,
     fields: RequestFields,
 }
 
-/// Whom a request is put to.
+/// The addressee of a request.
 #[derive(Clone, Copy)]
 pub(super) struct RequestAddress<'a> {
     /// The format that is spoken there.
     pub(super) format: ApiFormat,
     /// The model's id there.
     pub(super) id: &'a ModelId,
-    /// What the limit of tokens is called there.
+    /// The upstream's name for the limit of tokens.
     pub(super) limit_name: TokenLimitName,
 }
 
@@ -93,7 +93,7 @@ impl ChatBody {
     /// Reads a request of this format.
     ///
     /// # Errors
-    /// What the client is told.
+    /// The error for the client.
     pub(crate) fn parse(format: ClientFormat, body: &[u8]) -> Result<Self, ApiError> {
         let wrong = |what: String, param| ApiError::wrong_field(what, param);
         let mut fields: RequestFields = serde_json::from_slice(body)
@@ -163,8 +163,8 @@ impl ChatBody {
         }
     }
 
-    /// What the tokens of the call can be: the prompt's worst count, and as many of the answer
-    /// as the request allows, or else the model.
+    /// Returns the limits of the call's tokens: the prompt's highest count, and the request's or
+    /// else the model's limit of the answer.
     pub(crate) fn bounds(&self, model: &OfferedModel) -> TokenBounds {
         if self.format == ClientFormat::Embeddings {
             // Each text has a window of its own.
@@ -188,7 +188,7 @@ impl ChatBody {
     /// Returns what an answer may have, by what was asked for.
     pub(super) fn reply_limits(&self, model: &OfferedModel) -> ReplyLimits {
         let is_embedding = self.format == ClientFormat::Embeddings;
-        ReplyLimits::of(ReplyShape {
+        ReplyLimits::new(ReplyShape {
             is_stream: self.stream,
             tokens: self.bounds(model).most.completion,
             choices: self.choices,
@@ -207,7 +207,7 @@ impl ChatBody {
     /// always, and the usage asked for.
     ///
     /// # Errors
-    /// What the client is told, where the upstream's format cannot say what is asked.
+    /// The error for the client, if the upstream's format has no form for the request.
     pub(super) fn for_upstream(
         &self,
         model: &OfferedModel,
@@ -253,9 +253,9 @@ impl ChatBody {
         Self::parse(ClientFormat::ChatCompletions, &body)?.for_upstream(model, to)
     }
 
-    /// What an answer tells back of its question, where its format does that.
-    pub(super) fn told_back(&self) -> RequestFields {
-        responses_request::told_back(&self.fields)
+    /// Returns the fields of the question that the answer repeats, if its format does that.
+    pub(super) fn echoed_fields(&self) -> RequestFields {
+        responses_request::echoed_fields(&self.fields)
     }
 }
 
@@ -281,10 +281,10 @@ pub(super) struct SoldFields {
 }
 
 impl SoldFields {
-    /// Refuses any other field, and tools of other kinds where these are told.
+    /// Refuses all other fields, and tools of other kinds if kinds are listed.
     ///
     /// # Errors
-    /// What the client is told.
+    /// The error for the client.
     pub(super) fn check(
         &self,
         fields: &RequestFields,
@@ -348,8 +348,8 @@ pub(super) fn parts<'a, T: Deserialize<'a>>(
     })
 }
 
-/// Reads how many tokens are told with their probabilities in the place of each: itself, and so
-/// many others.
+/// Reads the number of tokens with probabilities that are listed for each token: itself and the
+/// requested alternatives.
 fn told_probabilities(fields: &RequestFields) -> Result<u32, ApiError> {
     let others: Option<u32> = field(fields, "top_logprobs")?;
     let asked = fields.get("logprobs").map_or("null", |it| it.get());

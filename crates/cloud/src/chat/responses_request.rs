@@ -41,7 +41,7 @@ const FIELDS: SoldFields = SoldFields {
     ],
 };
 
-/// What may be asked for beside an answer. It comes where there is some.
+/// The one addition to an answer that may be asked for. It comes if there is some.
 const INCLUDED: &str = "reasoning.encrypted_content";
 
 /// Kinds of parts that are no larger than their bytes.
@@ -69,7 +69,7 @@ struct ItemShape<'a> {
     content: Option<&'a RawValue>,
     #[serde(borrow)]
     output: Option<&'a RawValue>,
-    /// Which of them the item has, tells its kind; of other kinds nothing is known.
+    /// The kind of item. The fields that are there decide it; of other kinds nothing is known.
     #[serde(rename = "type", borrow)]
     kind: Option<Cow<'a, str>>,
 }
@@ -77,7 +77,7 @@ struct ItemShape<'a> {
 /// Refuses what is not sold, and tells how many items the input has and how large it may be.
 ///
 /// # Errors
-/// What the client is told.
+/// The error for the client.
 pub(super) fn check(fields: &RequestFields) -> Result<(usize, PromptExtra), ApiError> {
     FIELDS.check(fields, Some(&["function"]))?;
     let included: Vec<String> = field(fields, "include")?.unwrap_or_default();
@@ -108,8 +108,8 @@ impl ItemShape<'_> {
     }
 }
 
-/// What an answer tells back of its question; what is too large is not told.
-pub(super) fn told_back(fields: &RequestFields) -> RequestFields {
+/// Returns the fields of the question that the answer repeats, except those that are too large.
+pub(super) fn echoed_fields(fields: &RequestFields) -> RequestFields {
     let told = TOLD_BACK.into_iter().filter_map(|name| {
         let value = fields.get(name)?;
         let is_told = value.get().len() <= TOLD_BACK_BYTES_MAX && value.get() != "null";
@@ -178,7 +178,7 @@ mod tests {
             r#"{{"model":"a","input":"Go","metadata":{{"a":"b"}},"user":"{large}","top_p":null}}"#
         );
         let asked = ChatBody::parse(ClientFormat::Responses, body.as_bytes()).unwrap();
-        let told = asked.told_back();
+        let told = asked.echoed_fields();
         assert_eq!(told.keys().collect::<Vec<_>>(), ["metadata"]);
     }
 }

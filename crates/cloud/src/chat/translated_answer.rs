@@ -1,6 +1,7 @@
-//! What is heard of an answer in chat completions, for a client that speaks another format.
+//! Translates an answer in chat completions for a client that speaks another format.
 //!
-//! Must never show the end of an answer, which comes after the charge and tells what was charged.
+//! Must never show the end of an answer, which comes after the charge and reports the charged
+//! tokens.
 
 use automaton_core::wire::chat::ChatUsage;
 use automaton_inference::providers::http::anthropic::MessagesCount;
@@ -19,7 +20,7 @@ pub(super) struct TranslatedAnswer<'a> {
     is_stream: bool,
     bounds: TokenBounds,
     meta: ResponseMeta,
-    /// What the upstream counted, where that can be.
+    /// The upstream's count of tokens, if it is possible.
     usage: Option<ChatUsage>,
     writer: ReplyWriter,
 }
@@ -37,7 +38,7 @@ impl<'a> TranslatedAnswer<'a> {
     /// A piece of chat completions, or a whole answer of them; gives whether it was the last.
     ///
     /// # Errors
-    /// When it is none, or says that the upstream failed.
+    /// Fails if it is none, or says that the upstream failed.
     fn take(&mut self, data: &str) -> Result<bool, String> {
         let told = inspect_chat(data)?;
         self.usage = told.filter(|told| self.bounds.allow(told)).or(self.usage);

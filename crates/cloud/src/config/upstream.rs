@@ -1,4 +1,4 @@
-//! Who thinks behind the cloud, in the configuration, and how many calls are taken.
+//! The configuration of upstreams, and the limits on calls of models.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,27 +12,27 @@ use serde::Deserialize;
 
 use super::{CloudConfig, HttpUrl};
 
-/// How long a server may be silent, where nothing else is said, in seconds.
+/// The default limit of a server's silence, in seconds.
 const IDLE_SECS: u32 = 300;
 
-/// The most calls in a minute that are told apart from any number.
+/// The highest limit of calls in a minute. Above it there is none.
 const PER_MINUTE_MAX: u32 = 60_000;
 
 /// One of those who think behind the cloud.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(try_from = "UpstreamFile")]
 pub struct UpstreamConfig {
-    /// What the operator calls it.
+    /// The operator's name of the upstream.
     pub name: Option<String>,
     /// The models that it serves; all where there is none.
     pub models: Option<Vec<ModelId>>,
-    /// What it calls a model, where that is another name than elsewhere.
+    /// The upstream's names of models that it calls differently.
     pub upstream_ids: BTreeMap<ModelId, ModelId>,
-    /// What it is.
+    /// The kind of upstream.
     pub kind: UpstreamKind,
 }
 
-/// What thinks.
+/// A kind of upstream.
 #[derive(Debug, Clone)]
 pub enum UpstreamKind {
     /// `{"base_url": …}`: a server.
@@ -52,9 +52,9 @@ pub struct ServerConfig {
     pub anthropic_version: Option<String>,
     /// Files with its keys, the first to be used first.
     pub key_files: Vec<PathBuf>,
-    /// What it calls the limit of tokens.
+    /// The server's name for the limit of tokens.
     pub token_limit_name: TokenLimitName,
-    /// How long it may be silent before another is asked.
+    /// The longest silence before another upstream is asked.
     pub idle: Duration,
 }
 
@@ -124,7 +124,7 @@ pub enum TokenLimitName {
     MaxCompletionTokens,
 }
 
-/// How many calls of models are taken.
+/// The limits on calls of models.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CallLimits {
@@ -142,7 +142,7 @@ impl Default for CallLimits {
     }
 }
 
-/// Whether each model has an upstream, and each upstream its models.
+/// Checks that each model has an upstream, and each upstream its models.
 ///
 /// # Errors
 /// What is wrong.

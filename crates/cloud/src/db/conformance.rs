@@ -1,13 +1,13 @@
-//! What an engine has to keep, as one suite that runs on each of them.
+//! The specification of every use case of the database, as one suite of tests.
 //!
-//! An engine calls [`suite`] with a way to open its database anew: what opens the
-//! same place again finds what was stored, as after a crash.
+//! Each test opens its own [`DbHome`]. Opening it again finds the stored rows, as after a crash.
 
 mod credits;
 mod machines;
 mod status;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use alloy_primitives::{Address, B256, Bytes, U256};
 use automaton_core::entropy::Entropy;
@@ -22,31 +22,39 @@ use automaton_testkit::entropy::SeededEntropy;
 use proptest::prelude::*;
 
 use super::*;
-use crate::billing::price::{BilledTokens, Metering};
+use crate::billing::price::{BilledTokens, Charge, Metering};
 
-/// An engine over one place.
-pub(crate) trait Engine {
-    /// Opens it, again or for the first time.
-    fn open(&self, clock: &FakeClock) -> Box<dyn Db>;
+/// A directory with one database.
+pub(crate) struct DbHome(tempfile::TempDir);
+
+impl DbHome {
+    pub(crate) fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    /// Opens the database, again or for the first time.
+    fn open(&self, clock: &FakeClock) -> Db {
+        Db::open(&self.0.path().join("cloud.db"), Arc::new(clock.clone())).unwrap()
+    }
 }
 
-/// Everything but the random histories.
-pub(crate) async fn suite(fresh: impl Fn() -> Box<dyn Engine>) {
-    access(fresh().as_ref()).await;
-    registrations(fresh().as_ref()).await;
-    status::statuses(fresh().as_ref()).await;
-    holds(fresh().as_ref()).await;
-    payments(fresh().as_ref()).await;
-    guard(fresh().as_ref()).await;
-    credits::transfers(fresh().as_ref()).await;
-    credits::ceilings(fresh().as_ref()).await;
-    credits::refunds(fresh().as_ref()).await;
-    credits::names(fresh().as_ref()).await;
-    credits::nonces(fresh().as_ref()).await;
-    machines::lives(fresh().as_ref()).await;
-    machines::charges(fresh().as_ref()).await;
-    machines::executions(fresh().as_ref()).await;
-    machines::ports(fresh().as_ref()).await;
+/// Runs everything but the random histories.
+pub(crate) async fn suite() {
+    access(&DbHome::new()).await;
+    registrations(&DbHome::new()).await;
+    status::statuses(&DbHome::new()).await;
+    holds(&DbHome::new()).await;
+    payments(&DbHome::new()).await;
+    guard(&DbHome::new()).await;
+    credits::transfers(&DbHome::new()).await;
+    credits::ceilings(&DbHome::new()).await;
+    credits::refunds(&DbHome::new()).await;
+    credits::names(&DbHome::new()).await;
+    credits::nonces(&DbHome::new()).await;
+    machines::lives(&DbHome::new()).await;
+    machines::charges(&DbHome::new()).await;
+    machines::executions(&DbHome::new()).await;
+    machines::ports(&DbHome::new()).await;
 }
 
 const START: Timestamp = Timestamp::from_millis(1_767_323_105_000);
@@ -55,9 +63,9 @@ fn wallet(n: u8) -> Address {
     Address::repeat_byte(n)
 }
 
-async fn access(engine: &dyn Engine) {
+async fn access(home: &DbHome) {
     let clock = FakeClock::at(START);
-    let db = engine.open(&clock);
+    let db = home.open(&clock);
     let secret = db.secret([1; 32]).await.unwrap();
     assert_eq!((secret, db.secret([2; 32]).await.unwrap()), ([1; 32], [1; 32]));
     let attempt = |proof: &[u8]| SignInAttempt {
@@ -91,7 +99,7 @@ async fn access(engine: &dyn Engine) {
     }
     assert_eq!(db.create_api_key(key(b"k")).await.unwrap(), KeyOutcome::Spent);
     drop(db);
-    let db = engine.open(&clock);
+    let db = home.open(&clock);
     assert_eq!(db.key_owner(Hash::of(b"k")).await.unwrap(), Some(wallet(1)));
     assert_eq!(db.key_owner(Hash::of(b"o")).await.unwrap(), None);
     clock.step(Span::from_secs(61));
@@ -101,8 +109,8 @@ async fn access(engine: &dyn Engine) {
     assert_eq!(db.sign_in(late).await.unwrap(), SignInOutcome::BadNonce, "it was good until then");
 }
 
-async fn registrations(engine: &dyn Engine) {
-    let db = engine.open(&FakeClock::at(START));
+async fn registrations(home: &DbHome) {
+    let db = home.open(&FakeClock::at(START));
     let row = |id: &str, name: &str| RegistrationRequest {
         automaton_id: id.to_owned(),
         automaton_address: wallet(1).to_string(),
@@ -170,36 +178,36 @@ fn charge(cost: i64) -> Charge {
 }
 
 fn ids(clock: &FakeClock) -> IdGenerator {
-    let entropy: std::sync::Arc<dyn Entropy> = std::sync::Arc::new(SeededEntropy::new(3));
-    IdGenerator::new(std::sync::Arc::new(clock.clone()) as std::sync::Arc<dyn Clock>, entropy)
+    let entropy: Arc<dyn Entropy> = Arc::new(SeededEntropy::new(3));
+    IdGenerator::new(Arc::new(clock.clone()) as Arc<dyn Clock>, entropy)
 }
 
-async fn balance(db: &dyn Db) -> (i64, i64) {
+async fn balance(db: &Db) -> (i64, i64) {
     let balance = db.balance(wallet(1)).await.unwrap();
     (balance.available.units(), balance.held.units())
 }
 
-async fn fund(db: &dyn Db) {
+async fn fund(db: &Db) {
     let BeginPaymentOutcome::New(id) = db.begin_payment(payment(1, 5)).await.unwrap() else {
         panic!("known")
     };
-    assert!(db.mark_settled(id, SettledBy::own(B256::repeat_byte(0xFF))).await.unwrap());
+    assert!(db.mark_settled(id, SettledBy::transaction(B256::repeat_byte(0xFF))).await.unwrap());
 }
 
-async fn holds(engine: &dyn Engine) {
+async fn holds(home: &DbHome) {
     let clock = FakeClock::at(START);
-    let (db, ids) = (engine.open(&clock), ids(&clock));
-    assert_eq!(balance(db.as_ref()).await, (0, 0));
+    let (db, ids) = (home.open(&clock), ids(&clock));
+    assert_eq!(balance(&db).await, (0, 0));
     let short = db.open_hold(hold(&ids, 1, 0)).await.unwrap();
     assert_eq!(short, HoldOutcome::Insufficient { available: Microcents::ZERO });
     assert_eq!(db.open_hold(hold(&ids, 0, 0)).await.unwrap(), HoldOutcome::Held, "free");
-    fund(db.as_ref()).await;
+    fund(&db).await;
     let all = 500_000_000;
     let (one, two) = (hold(&ids, 300, 0), hold(&ids, all - 300, 0));
     for hold in [&one, &two] {
         assert_eq!(db.open_hold(hold.clone()).await.unwrap(), HoldOutcome::Held);
     }
-    assert_eq!(balance(db.as_ref()).await, (0, all));
+    assert_eq!(balance(&db).await, (0, all));
     assert!(matches!(
         db.open_hold(hold(&ids, 0, 1)).await.unwrap(),
         HoldOutcome::Insufficient { .. }
@@ -207,7 +215,7 @@ async fn holds(engine: &dyn Engine) {
     for _ in 0..2 {
         let charged = db.settle_hold(one.id, charge(120)).await.unwrap();
         assert_eq!(charged, Microcents::new(120));
-        assert_eq!(balance(db.as_ref()).await, (180, all - 300));
+        assert_eq!(balance(&db).await, (180, all - 300));
     }
     db.release_hold(one.id).await.unwrap();
     let charged = db.settle_hold(two.id, charge(i64::MAX)).await.unwrap();
@@ -215,9 +223,9 @@ async fn holds(engine: &dyn Engine) {
     let three = hold(&ids, 180, 0);
     db.open_hold(three.clone()).await.unwrap();
     drop(db);
-    let db = engine.open(&clock);
+    let db = home.open(&clock);
     assert_eq!(db.release_open_holds().await.unwrap(), 2);
-    assert_eq!(balance(db.as_ref()).await, (180, 0));
+    assert_eq!(balance(&db).await, (180, 0));
     assert_eq!(db.settle_hold(three.id, charge(9)).await.unwrap(), Microcents::ZERO);
     assert!(db.settle_hold(ids.id::<HoldId>(), charge(1)).await.is_err());
     let books = db.check_books().await.unwrap();
@@ -225,11 +233,11 @@ async fn holds(engine: &dyn Engine) {
     assert_eq!(books, LedgerTotals { sum: Microcents::ZERO, owed, revenue, faults: 0 });
 }
 
-async fn payments(engine: &dyn Engine) {
+async fn payments(home: &DbHome) {
     let clock = FakeClock::at(START);
-    let db = engine.open(&clock);
+    let db = home.open(&clock);
     let new = payment(1, 5);
-    assert_eq!(find(db.as_ref(), &new).await, None);
+    assert_eq!(find(&db, &new).await, None);
     let BeginPaymentOutcome::New(id) = db.begin_payment(new.clone()).await.unwrap() else {
         panic!("known")
     };
@@ -237,17 +245,20 @@ async fn payments(engine: &dyn Engine) {
     let gift = Some(CreditPurchase { recipient: wallet(2), usd: 5 });
     let other = NewIncomingPayment { purchase: gift, ..new.clone() };
     assert_eq!(db.begin_payment(other).await.unwrap(), BeginPaymentOutcome::Conflict);
-    let stored = find(db.as_ref(), &new).await.unwrap();
+    let stored = find(&db, &new).await.unwrap();
     assert_eq!(
         (&stored.authorization, &stored.state),
         (&new.authorization, &IncomingPaymentState::Begun)
     );
     drop(db);
-    let db = engine.open(&clock);
-    assert!(db.mark_settled(id, SettledBy::own(B256::repeat_byte(4))).await.unwrap());
-    assert!(!db.mark_settled(id, SettledBy::own(B256::repeat_byte(4))).await.unwrap(), "only once");
+    let db = home.open(&clock);
+    assert!(db.mark_settled(id, SettledBy::transaction(B256::repeat_byte(4))).await.unwrap());
+    assert!(
+        !db.mark_settled(id, SettledBy::transaction(B256::repeat_byte(4))).await.unwrap(),
+        "only once"
+    );
     assert!(db.mark_failed(id, "late".to_owned()).await.is_err());
-    assert_eq!(balance(db.as_ref()).await, (500_000_000, 0));
+    assert_eq!(balance(&db).await, (500_000_000, 0));
     assert_eq!(db.unfinished_payments().await.unwrap(), []);
     assert!(db.mark_delivered(id).await.unwrap());
     assert!(!db.mark_delivered(id).await.unwrap(), "only once");
@@ -255,11 +266,11 @@ async fn payments(engine: &dyn Engine) {
     let BeginPaymentOutcome::New(next) = db.begin_payment(payment(2, 5)).await.unwrap() else {
         panic!("known")
     };
-    assert!(db.mark_settled(next, SettledBy::own(B256::repeat_byte(4))).await.is_err());
+    assert!(db.mark_settled(next, SettledBy::transaction(B256::repeat_byte(4))).await.is_err());
     db.mark_failed(next, "why".to_owned()).await.unwrap();
-    assert_eq!(balance(db.as_ref()).await, (500_000_000, 0));
+    assert_eq!(balance(&db).await, (500_000_000, 0));
     // What was given up can still turn out to be paid.
-    assert!(db.mark_settled(next, SettledBy::own(B256::repeat_byte(6))).await.unwrap());
+    assert!(db.mark_settled(next, SettledBy::transaction(B256::repeat_byte(6))).await.unwrap());
     assert_eq!(db.check_books().await.unwrap().faults, 0);
     // One of somebody else settles as many as it has logs, and each log one.
     let log = |log| SettledBy { transaction: B256::repeat_byte(7), log: Some(log) };
@@ -272,7 +283,7 @@ async fn payments(engine: &dyn Engine) {
         };
         assert_eq!(db.mark_settled(id, log(at)).await.is_ok(), is_fresh, "{nonce} by {at}");
         credited += if is_fresh { 500_000_000 } else { 0 };
-        assert_eq!(balance(db.as_ref()).await, (credited, 0));
+        assert_eq!(balance(&db).await, (credited, 0));
     }
     // The balance that is told is that of the payment's time.
     let told = [id, next].map(async |id| db.payment(id).await.unwrap().balance.units());
@@ -281,13 +292,13 @@ async fn payments(engine: &dyn Engine) {
     assert_eq!(db.check_books().await.unwrap().faults, 0);
 }
 
-async fn find(db: &dyn Db, new: &NewIncomingPayment) -> Option<IncomingPayment> {
+async fn find(db: &Db, new: &NewIncomingPayment) -> Option<IncomingPayment> {
     db.find_payment(new.chain, new.asset, new.authorization.clone()).await.unwrap()
 }
 
-async fn guard(engine: &dyn Engine) {
+async fn guard(home: &DbHome) {
     let clock = FakeClock::at(START);
-    let db = engine.open(&clock);
+    let db = home.open(&clock);
     let BeginPaymentOutcome::New(first) = db.begin_payment(payment(1, 5)).await.unwrap() else {
         panic!("known")
     };
@@ -324,7 +335,7 @@ pub(crate) enum Event {
     Hold(i64),
     Charge(usize, i64),
     Release(usize),
-    /// How much, and under which of a few names.
+    /// Amount in cents, and one of a few names.
     Transfer(i64, u8),
     Refund(u8),
     Crash,
@@ -348,14 +359,14 @@ pub(crate) fn history() -> impl Strategy<Value = Vec<Event>> {
 
 /// The transfer of a transaction of ours.
 fn own(n: u8) -> SettledBy {
-    SettledBy::own(B256::repeat_byte(n))
+    SettledBy::transaction(B256::repeat_byte(n))
 }
 
 /// Lets a history happen and compares the ledger with a model of it.
-pub(crate) async fn play(engine: &dyn Engine, history: Vec<Event>) {
+pub(crate) async fn play(home: &DbHome, history: Vec<Event>) {
     let clock = FakeClock::at(START);
-    let (mut db, ids) = (engine.open(&clock), ids(&clock));
-    credits::keys(db.as_ref()).await;
+    let (mut db, ids) = (home.open(&clock), ids(&clock));
+    credits::keys(&db).await;
     let mut payments: BTreeMap<u8, (i64, bool)> = BTreeMap::new();
     // What was given away under each name, in cents, and which payments were given back.
     let mut sent: BTreeMap<u8, TransferRecord> = BTreeMap::new();
@@ -403,16 +414,16 @@ pub(crate) async fn play(engine: &dyn Engine, history: Vec<Event>) {
                 }
             }
             Event::Transfer(cents, name) => {
-                give(db.as_ref(), &ids, &mut sent, (cents, name)).await;
+                give(&db, &ids, &mut sent, (cents, name)).await;
             }
             Event::Refund(n) => {
                 if let Some((id, credited)) = payments.get(&n) {
-                    give_back(db.as_ref(), *id, *credited, &mut refunded).await;
+                    give_back(&db, *id, *credited, &mut refunded).await;
                 }
             }
             Event::Crash => {
                 drop(db);
-                db = engine.open(&clock);
+                db = home.open(&clock);
                 let open = holds.iter().filter(|(_, _, closed)| closed.is_none()).count();
                 assert_eq!(db.release_open_holds().await.unwrap(), open as u64);
                 for (_, _, closed) in &mut holds {
@@ -421,17 +432,12 @@ pub(crate) async fn play(engine: &dyn Engine, history: Vec<Event>) {
             }
         }
         let bought = payments.values().filter(|(_, credited)| *credited).count() - refunded.len();
-        compare(db.as_ref(), bought as i64 * 500_000_000, &sent, &holds).await;
+        compare(&db, bought as i64 * 500_000_000, &sent, &holds).await;
     }
 }
 
 /// Gives credits away under a name, and compares with what was given under it.
-async fn give(
-    db: &dyn Db,
-    ids: &IdGenerator,
-    sent: &mut BTreeMap<u8, TransferRecord>,
-    new: (i64, u8),
-) {
+async fn give(db: &Db, ids: &IdGenerator, sent: &mut BTreeMap<u8, TransferRecord>, new: (i64, u8)) {
     let (cents, name) = new;
     let before = balance(db).await.0;
     let new = NewTransfer {
@@ -456,7 +462,7 @@ async fn give(
 }
 
 /// Gives a payment's credits back, and compares with whether it has some.
-async fn give_back(db: &dyn Db, id: i64, credited: bool, refunded: &mut BTreeSet<i64>) {
+async fn give_back(db: &Db, id: i64, credited: bool, refunded: &mut BTreeSet<i64>) {
     let before = balance(db).await.0;
     match db.refund(Refund::Payment(id)).await.unwrap() {
         RefundOutcome::Done(_) => assert!(credited && refunded.insert(id)),
@@ -468,7 +474,7 @@ async fn give_back(db: &dyn Db, id: i64, credited: bool, refunded: &mut BTreeSet
 
 /// The books say what the model says, and no account is below nothing.
 async fn compare(
-    db: &dyn Db,
+    db: &Db,
     bought: i64,
     sent: &BTreeMap<u8, TransferRecord>,
     holds: &[(HoldId, i64, Option<i64>)],

@@ -1,4 +1,4 @@
-//! What can go wrong in the cloud's database.
+//! Errors of the cloud's database.
 //!
 //! Refusals that a client caused are outcomes of the use cases and not here.
 
@@ -20,19 +20,19 @@ pub enum DbError {
     #[error("the ledger has too few credits for {what}")]
     #[class(Internal)]
     Overdrawn {
-        /// What was to be posted.
+        /// The posting.
         what: &'static str,
     },
     /// A row that was named does not exist, or stands elsewhere.
     #[error("there is no {noun} {id} to be changed so")]
     #[class(Internal)]
     Missing {
-        /// What kind of thing.
+        /// The kind of row.
         noun: &'static str,
         /// Its id.
         id: String,
     },
 }
 
-/// Why a job stopped; which one it was is added where it was ordered.
+/// The error inside a transaction. The operation's name is added by the caller.
 pub(crate) type DbTxError = automaton_sqlite::WriteError<DbError>;

@@ -1,164 +1,55 @@
-//! What the cloud stores, as use cases: each method is one transaction, and
+//! The cloud's database, as use cases: each method of [`Db`] is one transaction, and
 //! those that a crash or a client can repeat are idempotent.
 //!
-//! [`Db`] is what an engine implements; the suite in `conformance` says what it
-//! has to keep. No query may ever leave an engine, and nothing outside decides
-//! what belongs into one transaction.
+//! The suite in `conformance` is the specification of every use case. No query may be
+//! built elsewhere, and no caller decides which statements make up one transaction.
 
 #[cfg(test)]
 pub(crate) mod conformance;
 mod error;
 pub mod machines;
 mod payments;
-pub mod sqlite;
+mod sqlite;
 mod unclaimed;
 
-use std::future::Future;
-use std::pin::Pin;
-
 use alloy_primitives::{Address, B256};
-use automaton_core::id::{HoldId, TransactionId, TransferId};
+use automaton_core::id::{HoldId, TransferId};
 use automaton_core::model::ModelId;
 use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_core::time::{Span, Timestamp};
-use automaton_core::wire::cloud::{CallReply, RegistrationRequest, StatusReply, StatusReport};
-use automaton_core::wire::x402::Authorization;
 use automaton_sqlite::chain::Hash;
 
-use crate::billing::price::Charge;
 use crate::ledger::PostingReason;
 
+pub use automaton_wallet::transactions::{Fees, Submission, TransactionEnd};
 pub use error::DbError;
 pub use payments::{
-    BeginPaymentOutcome, CreditPurchase, Fees, IncomingPayment, IncomingPaymentState,
-    NewIncomingPayment, NewNonceReservation, NonceReservation, NonceReservationEnd, Sale,
-    SettledBy, Submission,
+    BeginPaymentOutcome, CreditPurchase, IncomingPayment, IncomingPaymentState, NewIncomingPayment,
+    NewNonceReservation, NonceReservation, Sale, SettledBy,
 };
+pub use sqlite::Db;
 pub use unclaimed::UnclaimedCredits;
-
-/// What a use case gives, later.
-pub type DbFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, DbError>> + Send + 'a>>;
-
-/// The use cases.
-pub trait Db: machines::MachineDb {
-    /// The server's own secret; `fresh` becomes it when there is none yet.
-    fn secret(&self, fresh: [u8; 32]) -> DbFuture<'_, [u8; 32]>;
-
-    /// Uses a nonce of ours up and stores the token that it gives, or neither.
-    fn sign_in(&self, attempt: SignInAttempt) -> DbFuture<'_, SignInOutcome>;
-    /// Stores the one key of an access token.
-    fn create_api_key(&self, key: NewKey) -> DbFuture<'_, KeyOutcome>;
-    /// Whose key has this hash.
-    fn key_owner(&self, hash: Hash) -> DbFuture<'_, Option<Address>>;
-    /// Registers an automaton whose registration has been verified.
-    fn register(&self, wallet: Address, row: RegistrationRequest) -> DbFuture<'_, RegisterOutcome>;
-
-    /// Stores what an automaton says of itself, in the place of what it said before.
-    fn report_status(&self, wallet: Address, report: StatusReport) -> DbFuture<'_, ()>;
-    /// What an automaton said last, for its own wallet and its registered creator's.
-    fn status(&self, of: Address, by: Address) -> DbFuture<'_, Option<StatusReply>>;
-
-    /// What a wallet has; nothing for one that was never seen.
-    fn balance(&self, wallet: Address) -> DbFuture<'_, Balance>;
-    /// Sets credits aside before a call.
-    fn open_hold(&self, hold: NewHold) -> DbFuture<'_, HoldOutcome>;
-    /// Ends a hold with what the call cost, at most what was set aside; gives
-    /// what was charged. Repeating it changes nothing.
-    fn settle_hold(&self, id: HoldId, charge: Charge) -> DbFuture<'_, Microcents>;
-    /// The newest call of a wallet that its client gave this name.
-    fn call(&self, wallet: Address, name: String) -> DbFuture<'_, Option<CallReply>>;
-    /// Ends a hold without a charge. Repeating it changes nothing.
-    fn release_hold(&self, id: HoldId) -> DbFuture<'_, ()>;
-    /// Ends every hold that is open without a charge, after a crash: whoever
-    /// waited for those calls got no answer. Gives their number.
-    fn release_open_holds(&self) -> DbFuture<'_, u64>;
-
-    /// Gives credits to another wallet. Under the same name it is done once.
-    fn transfer(&self, transfer: NewTransfer) -> DbFuture<'_, TransferOutcome>;
-    /// What a key's wallet may transfer in 24 hours, `usual` cents where nothing else was set.
-    fn ceiling(&self, key: Hash, usual: i64) -> DbFuture<'_, Ceiling>;
-    /// Changes what a key's wallet may transfer in 24 hours, by all of its keys.
-    fn change_ceiling(
-        &self,
-        key: Hash,
-        to: TransferCeilingChange,
-        usual: i64,
-    ) -> DbFuture<'_, CeilingOutcome>;
-    /// Gives a purchase or a charge back, once.
-    fn refund(&self, what: Refund) -> DbFuture<'_, RefundOutcome>;
-    /// What changed what a wallet has, newest first.
-    fn history(&self, wallet: Address, page: PageRange) -> DbFuture<'_, Vec<LedgerEntry>>;
-    /// Returns the credits of wallets that never signed in, oldest first, so many at most.
-    fn unclaimed(&self, limit: u32) -> DbFuture<'_, Vec<UnclaimedCredits>>;
-    /// What requests to the ports of a wallet's machines brought, newest first.
-    fn sold(&self, wallet: Address, page: PageRange) -> DbFuture<'_, Vec<SaleRecord>>;
-
-    /// The payment that came before with this authorization's payer and nonce.
-    fn find_payment(
-        &self,
-        chain: u64,
-        asset: Address,
-        authorization: Authorization,
-    ) -> DbFuture<'_, Option<IncomingPayment>>;
-    /// Stores a verified payment, unless it is known or guarded against.
-    fn begin_payment(&self, payment: NewIncomingPayment) -> DbFuture<'_, BeginPaymentOutcome>;
-    /// The payment with this id.
-    fn payment(&self, id: i64) -> DbFuture<'_, IncomingPayment>;
-    /// The payments that are neither settled nor failed, oldest first: never more
-    /// than may be under way at a time.
-    fn unfinished_payments(&self) -> DbFuture<'_, Vec<IncomingPayment>>;
-    /// The payment is on the chain: credits the recipient, once; gives whether
-    /// this was the time.
-    fn mark_settled(&self, id: i64, by: SettledBy) -> DbFuture<'_, bool>;
-    /// The payment can never be on the chain any more.
-    fn mark_failed(&self, id: i64, reason: String) -> DbFuture<'_, ()>;
-    /// The client has got its reply, or its request is passed on; gives whether this was
-    /// the time.
-    fn mark_delivered(&self, id: i64) -> DbFuture<'_, bool>;
-
-    /// Takes a number of the account that pays gas for a payment, which has no
-    /// other one that is open, before anything is signed.
-    fn reserve_nonce(&self, reservation: NewNonceReservation) -> DbFuture<'_, ()>;
-    /// Notes that the slot's transaction is to be signed again, with these fees.
-    fn raise_nonce_fees(&self, intent: TransactionId, fees: Fees) -> DbFuture<'_, ()>;
-    /// Stores what was signed for a slot, before it is broadcast; all of its
-    /// transactions have the number of the first.
-    fn mark_signed(&self, intent: TransactionId, submission: Submission) -> DbFuture<'_, ()>;
-    /// The slot's number is in a block for good. Repeating it changes nothing.
-    fn close_nonce(&self, intent: TransactionId, end: NonceReservationEnd) -> DbFuture<'_, ()>;
-    /// The slots whose number is in no block for good, lowest number first, at
-    /// most a hundred.
-    fn open_nonces(&self) -> DbFuture<'_, Vec<NonceReservation>>;
-
-    /// Adds up the ledger from its entries.
-    fn check_books(&self) -> DbFuture<'_, LedgerTotals>;
-    /// Whether whoever had it before closed it in good order; else the books are to be
-    /// checked.
-    fn ended_well(&self) -> bool;
-    /// Makes the end of the process a good one, if nothing is written after it.
-    fn settle(&self) -> DbFuture<'_, ()>;
-}
 
 /// A verified sign-in.
 #[derive(Debug, Clone)]
 pub struct SignInAttempt {
-    /// The nonce of the message, which was checked to be one of ours.
+    /// The nonce of the message, which was checked to be issued by this cloud.
     pub nonce: String,
-    /// How long it is good.
+    /// The time until which the nonce is good.
     pub nonce_ends: Timestamp,
     /// The hash of message and signature.
     pub proof: Hash,
-    /// Who signed.
+    /// The wallet that signed.
     pub wallet: Address,
     /// The hash of the token that the proof gives.
     pub token: Hash,
-    /// How long the token is good.
+    /// The lifetime of the token.
     pub lives: Span,
-    /// How long the same proof gives the same token again.
+    /// The time within which the same proof gives the same token again.
     pub replay: Span,
 }
 
-/// How a sign-in ended.
+/// The outcome of a sign-in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SignInOutcome {
     /// The token is good, now or again.
@@ -176,11 +67,11 @@ pub struct NewKey {
     pub hash: Hash,
     /// The beginning of the key.
     pub prefix: String,
-    /// What it is for.
+    /// Its purpose.
     pub name: String,
 }
 
-/// How making a key ended.
+/// The outcome of making a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyOutcome {
     /// The key is stored, and may be shown.
@@ -193,22 +84,22 @@ pub enum KeyOutcome {
     BadToken,
 }
 
-/// How a registration ended.
+/// The outcome of a registration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RegisterOutcome {
-    /// It is stored, now or before, with this id: whoever lost what it knew has drawn a new one
-    /// since, and gets the old one.
+    /// It is stored, now or before, with this id. An automaton that lost its id and drew a new one
+    /// gets the old one back.
     Registered(String),
     /// The wallet is registered with something else.
     Conflict,
 }
 
-/// What a wallet has.
+/// The credits of a wallet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Balance {
-    /// What it can spend.
+    /// The credits that it can spend.
     pub available: Microcents,
-    /// What is set aside.
+    /// The credits set aside.
     pub held: Microcents,
 }
 
@@ -217,26 +108,26 @@ pub struct Balance {
 pub struct NewHold {
     /// Its id.
     pub id: HoldId,
-    /// Whose credits.
+    /// The wallet that pays.
     pub wallet: Address,
     /// For which model.
     pub model: ModelId,
-    /// What its client calls the call.
+    /// The client's name of the call.
     pub name: Option<String>,
-    /// How much.
+    /// The credits to set aside.
     pub amount: Microcents,
-    /// What the wallet has to have, besides.
+    /// The credits that the wallet needs besides.
     pub minimum: Microcents,
 }
 
-/// How opening a hold ended.
+/// The outcome of opening a hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HoldOutcome {
     /// The credits are set aside.
     Held,
     /// There are too few.
     Insufficient {
-        /// What can be spent.
+        /// The credits that can be spent.
         available: Microcents,
     },
 }
@@ -250,19 +141,19 @@ pub struct NewTransfer {
     pub key: Hash,
     /// That key's wallet.
     pub from: Address,
-    /// Who gets the credits.
+    /// The recipient.
     pub to: Address,
-    /// How much, above zero.
+    /// The amount in cents, above zero.
     pub cents: i64,
-    /// What it is for.
+    /// Its purpose.
     pub note: Option<String>,
-    /// What the client calls it.
+    /// The client's name of the transfer.
     pub name: Option<String>,
-    /// What a wallet may transfer in 24 hours where nothing else was set, in cents.
+    /// The default ceiling of a wallet's transfers in 24 hours, in cents.
     pub usual_ceiling: i64,
 }
 
-/// How a transfer ended.
+/// The outcome of a transfer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TransferOutcome {
     /// The ledger has it, now or before.
@@ -271,14 +162,14 @@ pub enum TransferOutcome {
     OtherName,
     /// There are too few credits.
     Insufficient {
-        /// What can be spent.
+        /// The credits that can be spent.
         available: Microcents,
     },
     /// The wallet may not transfer so much.
     OverCeiling {
-        /// What it may transfer in 24 hours, in cents.
+        /// The ceiling in 24 hours, in cents.
         ceiling: i64,
-        /// What its wallet transferred in the last 24 hours.
+        /// The wallet's transfers in the last 24 hours, in cents.
         transferred: i64,
     },
 }
@@ -288,22 +179,22 @@ pub enum TransferOutcome {
 pub struct TransferRecord {
     /// Its id.
     pub id: String,
-    /// Who got the credits.
+    /// The recipient.
     pub to: Address,
-    /// How much.
+    /// The amount.
     pub cents: i64,
-    /// What the sender had then, set aside or not.
+    /// The sender's credits after the transfer, set aside or not.
     pub balance_after: Microcents,
 }
 
-/// What the wallet of an API key may transfer.
+/// The ceiling on transfers of an API key's wallet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ceiling {
     /// The beginning of the key that asks.
     pub prefix: String,
     /// In any 24 hours, in cents, by all of the wallet's keys together.
     pub cents: i64,
-    /// What the wallet transferred in the last 24 hours.
+    /// The wallet's transfers in the last 24 hours, in cents.
     pub transferred: i64,
     /// The number of the last message that changed it.
     pub serial: i64,
@@ -321,7 +212,7 @@ pub struct TransferCeilingChange {
     pub serial: Option<i64>,
 }
 
-/// How a change of a ceiling ended.
+/// The outcome of a change of a ceiling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CeilingOutcome {
     /// It holds from now on.
@@ -332,7 +223,7 @@ pub enum CeilingOutcome {
     Unsigned,
 }
 
-/// What is to be given back.
+/// A payment or posting to be given back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, derive_more::Display)]
 pub enum Refund {
     /// The purchase that a payment was for.
@@ -343,7 +234,7 @@ pub enum Refund {
     Posting(i64),
 }
 
-/// How a refund ended.
+/// The outcome of a refund.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RefundOutcome {
     /// The ledger has it now.
@@ -354,30 +245,30 @@ pub enum RefundOutcome {
     Unknown,
     /// The credits of the purchase are spent, or set aside.
     Spent {
-        /// What would be given back.
+        /// The refund that would be made.
         refunded: RefundReceipt,
-        /// What can be spent.
+        /// The credits that can be spent.
         available: Microcents,
     },
 }
 
-/// What was given back.
+/// A refund that was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RefundReceipt {
-    /// Whose purchase or charge it was.
+    /// The wallet of the purchase or charge.
     pub wallet: Address,
-    /// How much.
+    /// The amount.
     pub amount: Microcents,
-    /// Who paid for a purchase, and is owed its USDC.
+    /// The payer of a purchase, who is owed the USDC.
     pub payer: Option<Address>,
 }
 
-/// Which part of a history.
+/// A page of a history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageRange {
-    /// How many.
+    /// The most entries.
     pub limit: u32,
-    /// How many newer ones are left out.
+    /// The number of newer entries that are left out.
     pub offset: u64,
 }
 
@@ -386,19 +277,19 @@ pub struct PageRange {
 pub struct LedgerEntry {
     /// Its number in the ledger.
     pub posting: i64,
-    /// Why; never for a hold or its release.
+    /// Its reason; never a hold or its release.
     pub reason: PostingReason,
     /// By how much.
     pub amount: Microcents,
-    /// What was there after it, set aside or not.
+    /// The wallet's credits after it, set aside or not.
     pub balance_after: Microcents,
     /// The other wallet of a transfer.
     pub counterparty: Option<Address>,
     /// The note of a transfer, or the model of a call.
     pub description: Option<String>,
-    /// Whether the wallet that a transfer went to has not signed in yet.
+    /// The recipient of a transfer has not signed in yet.
     pub unclaimed: bool,
-    /// When.
+    /// The time.
     pub at: Timestamp,
 }
 
@@ -411,11 +302,11 @@ pub struct SaleRecord {
     pub sale: Sale,
     /// The price.
     pub amount: MicroUsdc,
-    /// Who paid.
+    /// The payer.
     pub payer: Address,
     /// The transaction.
     pub transaction: B256,
-    /// When.
+    /// The time.
     pub at: Timestamp,
 }
 
@@ -426,7 +317,7 @@ pub struct LedgerTotals {
     pub sum: Microcents,
     /// The sum of what wallets have, set aside or not.
     pub owed: Microcents,
-    /// What the house earned.
+    /// The earnings of the house.
     pub revenue: Microcents,
     /// Postings whose entries do not sum to zero, balances that differ from
     /// their entries' sum or are negative, and settled payments without exactly

@@ -1,4 +1,4 @@
-//! Payments as they are stored: what is sent, where it stands, and the numbers for its gas.
+//! The rows of payments: the payment, its state, and the nonces for its gas.
 
 use alloy_primitives::{Address, B256, Bytes};
 use automaton_core::id::{MachineId, TransactionId};
@@ -6,6 +6,7 @@ use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_core::time::{Span, Timestamp};
 use automaton_core::wire::x402::Authorization;
 use automaton_sqlite::chain::Hash;
+use automaton_wallet::transactions::{Fees, OpenTransaction};
 
 /// A payment to be stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,12 +21,12 @@ pub struct NewIncomingPayment {
     pub value: MicroUsdc,
     /// Its signature.
     pub signature: Bytes,
-    /// What it buys; nothing, when it is settled for another seller.
+    /// The purchase, or nothing if the payment is settled for another seller.
     pub purchase: Option<CreditPurchase>,
-    /// Where it is for a request, which is no purchase.
+    /// The port, if the payment is for a request and no purchase.
     pub sale: Option<Sale>,
-    /// How long a purchase whose reply was not delivered keeps a second one of
-    /// the same kind from being made.
+    /// The time in which a purchase with an undelivered reply prevents a second one of the same
+    /// kind.
     pub guard: Span,
     /// The names under which its client sent it, each for one request.
     pub names: Vec<String>,
@@ -36,7 +37,7 @@ pub struct NewIncomingPayment {
 /// Credits that are bought.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CreditPurchase {
-    /// Who gets them.
+    /// The recipient.
     pub recipient: Address,
     /// The tier in US dollars.
     pub usd: u32,
@@ -51,7 +52,7 @@ pub struct Sale {
     pub port: u16,
 }
 
-/// How beginning a payment ended.
+/// The outcome of beginning a payment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BeginPaymentOutcome {
     /// It is stored, and is to be settled.
@@ -76,20 +77,20 @@ pub enum BeginPaymentOutcome {
 pub struct SettledBy {
     /// Its transaction.
     pub transaction: B256,
-    /// The place of its log in the block, where another program sent the transaction; none for
-    /// one of ours, which makes one transfer.
+    /// The place of its log in the block, if another program sent the transaction. Our own
+    /// transactions make one transfer each and have none.
     pub log: Option<u64>,
 }
 
 impl SettledBy {
-    /// The one transfer of a transaction of ours.
+    /// Names the one transfer of our own transaction.
     #[must_use]
-    pub const fn own(transaction: B256) -> Self {
+    pub const fn transaction(transaction: B256) -> Self {
         Self { transaction, log: None }
     }
 }
 
-/// Where a payment stands.
+/// The state of a payment.
 ///
 /// ```text
 /// begun ──▶ submitted ──▶ settled
@@ -111,67 +112,26 @@ pub enum IncomingPaymentState {
     Failed(String),
 }
 
-/// What a transaction pays for a unit of gas at most, in wei (EIP-1559).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Fees {
-    /// In all.
-    pub max: u64,
-    /// To whoever makes the block.
-    pub priority: u64,
-}
-
-/// A number of the account that pays gas, to be taken.
+/// A nonce of the account that pays gas, to be reserved for a payment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NewNonceReservation {
-    /// What the signer fixes the number by.
+    /// The intent, by which the signer fixes the nonce.
     pub intent: TransactionId,
-    /// The payment that it is for.
+    /// The payment.
     pub payment: i64,
-    /// How much gas its transactions may use.
+    /// The gas limit of its transactions.
     pub gas: u64,
     /// The fees of the first of them.
     pub fees: Fees,
 }
 
-/// A number that is taken.
+/// A nonce of the account that pays gas, reserved for a payment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NonceReservation {
-    /// What the signer fixes the number by.
-    pub intent: TransactionId,
-    /// The payment that it is for.
+    /// The payment.
     pub payment: i64,
-    /// How much gas its transactions may use.
-    pub gas: u64,
-    /// The number, once something is signed.
-    pub nonce: Option<u64>,
-    /// The fees of the newest attempt.
-    pub fees: Fees,
-    /// When the newest attempt was noted.
-    pub since: Timestamp,
-    /// The newest attempt's transaction; nothing, while it is not signed.
-    pub raw: Option<Bytes>,
-    /// The hashes of all that was signed, oldest first.
-    pub hashes: Vec<B256>,
-}
-
-/// How a slot ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NonceReservationEnd {
-    /// One of its transactions is in a block.
-    Spent,
-    /// Somebody else's transaction has its number.
-    Lost,
-}
-
-/// A signed transaction.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Submission {
-    /// Its hash.
-    pub hash: B256,
-    /// Its bytes.
-    pub raw: Bytes,
-    /// Its number among those of the account that pays the gas.
-    pub gas_nonce: u64,
+    /// The transaction that has the nonce, or will have it.
+    pub transaction: OpenTransaction,
 }
 
 /// A stored payment.
@@ -183,20 +143,18 @@ pub struct IncomingPayment {
     pub authorization: Authorization,
     /// Its signature.
     pub signature: Bytes,
-    /// What it buys; nothing, when it is settled for another seller.
+    /// The purchase, or nothing if the payment is settled for another seller.
     pub purchase: Option<CreditPurchase>,
-    /// What the recipient of a purchase had when it was stored or, later, credited; set aside
-    /// or not.
+    /// The recipient's credits when the purchase was stored or, later, credited; set aside or not.
     pub balance: Microcents,
-    /// Where it is for a request, which is no purchase.
+    /// The port, if the payment is for a request and no purchase.
     pub sale: Option<Sale>,
-    /// Where it stands.
+    /// Its state.
     pub state: IncomingPaymentState,
-    /// Whether its client has got its reply, or its request was passed on.
+    /// Its client has the reply, or its request was passed on.
     pub is_delivered: bool,
-    /// Whether a number of the account that pays gas is taken for it and not in a
-    /// block for good.
+    /// A nonce of the gas account is reserved for it and in no block that stays.
     pub has_open_nonce: bool,
-    /// When it was stored.
+    /// The time at which it was stored.
     pub begun_at: Timestamp,
 }

@@ -18,7 +18,7 @@ use super::driver::{DriverError, DriverResult, MachineStream};
 /// Connections that are being opened at a time, into one machine and into all.
 const CONNECTS_MAX: usize = 4;
 const ALL_CONNECTS_MAX: usize = 64;
-/// How long a connection to a port may take.
+/// The longest time to connect to a port.
 pub(super) const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 
 /// Opens connections, with the turns of each machine and, under no name, of all.

@@ -1,8 +1,8 @@
-//! The folders of machines on our disk: where each is, how much is in it, and its end.
+//! The folders of machines on our disk: their paths, sizes and removal.
 //!
-//! What is in them was made by strangers' programs, so nothing here follows a link, depends on
-//! the depth of a tree or trusts its permissions. A folder is removed by moving it aside first:
-//! after a crash a machine has all of its files or none.
+//! Strangers' programs made their content, so nothing here follows a link, depends on the depth of
+//! a tree or trusts its permissions. A folder is removed by moving it aside first: after a crash a
+//! machine has all of its files or none.
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::io;
@@ -15,11 +15,11 @@ use automaton_sandbox::{Bind, HOME_INSIDE, WorkspacePath};
 use super::driver::DriverError;
 use super::template::copy_folder;
 
-/// Where folders end.
+/// The folder for folders that are being removed.
 const TRASH: &str = ".trash";
-/// What is being made for a machine, beside what is being removed of it.
+/// The folder being made for a machine, beside the one being removed.
 const DRAFT: &str = "new";
-/// Where the folders are put of machines that are not recorded.
+/// The folder for folders of machines that are not recorded.
 const LOST: &str = "lost";
 /// The folder that is `/root` inside.
 const ROOT: &str = "root";
@@ -31,11 +31,11 @@ const KEPT: [(&str, &str); 5] = [
     ("home", "/home"),
     ("var-lib", "/var/lib"),
 ];
-/// What a machine has besides, which is in its memory where it is no container.
+/// A folder besides, which is in memory unless the machine is a container.
 pub(super) const TMP: &str = "/tmp";
-/// The most that is counted of a machine's files. Whoever has more has too much.
+/// The most files of a machine that are counted. A machine with more has too many.
 const FILES_MAX: usize = 1_000_000;
-/// What a count takes each file for, at least, in bytes: names take room, too.
+/// The size that a count takes each file for, at least, in bytes: names take room, too.
 const FILE_BYTES_MIN: u64 = 512;
 
 /// The folder of all machines.
@@ -43,18 +43,18 @@ const FILE_BYTES_MIN: u64 = 512;
 pub(super) struct MachineDisks(pub(super) PathBuf);
 
 impl MachineDisks {
-    fn of(&self, id: MachineId) -> PathBuf {
+    fn machine_folder(&self, id: MachineId) -> PathBuf {
         self.0.join(id.to_string())
     }
 
     /// The workspace of a machine.
     pub(super) fn root(&self, id: MachineId) -> PathBuf {
-        self.of(id).join(ROOT)
+        self.machine_folder(id).join(ROOT)
     }
 
-    /// What else it can write.
-    pub(super) fn kept(&self, id: MachineId) -> Vec<Bind> {
-        let folder = self.of(id);
+    /// Returns the other folders that the machine can write.
+    pub(super) fn writable_binds(&self, id: MachineId) -> Vec<Bind> {
+        let folder = self.machine_folder(id);
         KEPT.map(|(host, inside)| Bind { host: folder.join(host), inside: inside.into() }).to_vec()
     }
 
@@ -65,15 +65,16 @@ impl MachineDisks {
         }
         let make = |path: &Path| DirBuilder::new().recursive(true).mode(0o700).create(path);
         let made = make(&self.0).and_then(|()| make(&self.root(id)));
-        let made =
-            made.and_then(|()| KEPT.iter().try_for_each(|(name, _)| make(&self.of(id).join(name))));
+        let made = made.and_then(|()| {
+            KEPT.iter().try_for_each(|(name, _)| make(&self.machine_folder(id).join(name)))
+        });
         made.map_err(failed("make the machine's folders"))
     }
 
     /// Gives a machine that has no folders yet those of a template, laid out as inside of it. After
     /// a crash it has all of them or none.
     pub(super) fn fill(&self, id: MachineId, template: &Path) -> Result<(), DriverError> {
-        if self.of(id).exists() {
+        if self.machine_folder(id).exists() {
             return Ok(());
         }
         let what = "copy the template of machines";
@@ -92,14 +93,15 @@ impl MachineDisks {
                 copy_folder(&from, &draft.join(host)).map_err(failed(what))?;
             }
         }
-        let moved = fs::rename(&draft, self.of(id)).and_then(|()| fs::remove_dir(&trash));
+        let moved =
+            fs::rename(&draft, self.machine_folder(id)).and_then(|()| fs::remove_dir(&trash));
         moved.map_err(failed(what))
     }
 
     /// The folder on our disk that is kept for one inside; none for what is in memory.
     pub(super) fn folder(&self, id: MachineId, inside: &str) -> Option<PathBuf> {
         let mut kept = [(ROOT, HOME_INSIDE)].into_iter().chain(KEPT);
-        kept.find(|(_, kept)| *kept == inside).map(|(host, _)| self.of(id).join(host))
+        kept.find(|(_, kept)| *kept == inside).map(|(host, _)| self.machine_folder(id).join(host))
     }
 
     /// The machines that have a folder, or whose folder is half removed.
@@ -122,7 +124,7 @@ impl MachineDisks {
 
     /// Counts what a machine's files take, in bytes; what cannot be counted is too much.
     pub(super) fn count(&self, id: MachineId) -> u64 {
-        let mut open = vec![self.of(id)];
+        let mut open = vec![self.machine_folder(id)];
         let mut sum = 0_u64;
         let mut seen = 0;
         while let Some(folder) = open.pop() {
@@ -152,8 +154,8 @@ impl MachineDisks {
         sum
     }
 
-    /// What the file system of the machines has free, and what it has, in bytes.
-    pub(super) fn room(&self) -> Result<(u64, u64), DriverError> {
+    /// Returns the free and the total bytes of the machines' file system.
+    pub(super) fn read_room(&self) -> Result<(u64, u64), DriverError> {
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&self.0);
         let told = made.and_then(|()| automaton_sandbox::fs::disk_space(&self.0));
         told.map_err(failed("ask for the room on the disk"))
@@ -165,7 +167,7 @@ impl MachineDisks {
         let lost = self.0.join(LOST);
         DirBuilder::new().recursive(true).mode(0o700).create(&lost).map_err(failed(what))?;
         let to = lost.join(id.to_string());
-        match fs::rename(self.of(id), &to) {
+        match fs::rename(self.machine_folder(id), &to) {
             Ok(()) => Ok(Some(to)),
             // The rest of what was being removed goes on to be.
             Err(error) if error.kind() == io::ErrorKind::NotFound => self.erase(id).map(|()| None),
@@ -178,7 +180,7 @@ impl MachineDisks {
         let what = "remove the machine's files";
         let trash = self.0.join(TRASH).join(id.to_string());
         DirBuilder::new().recursive(true).mode(0o700).create(&trash).map_err(failed(what))?;
-        match fs::rename(self.of(id), free(&trash)) {
+        match fs::rename(self.machine_folder(id), free(&trash)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 return Err(failed(what)(error));
             }
@@ -189,7 +191,7 @@ impl MachineDisks {
 }
 
 /// The path within one of a machine's own folders, and that folder, of what a client calls a file.
-pub(super) fn place(path: &str) -> Result<(WorkspacePath, &'static str), DriverError> {
+pub(super) fn resolve_path(path: &str) -> Result<(WorkspacePath, &'static str), DriverError> {
     for inside in KEPT.map(|it| it.1).into_iter().chain([TMP]) {
         if let Some(rest) = path.strip_prefix(inside)
             && (rest.is_empty() || rest.starts_with('/'))
@@ -208,12 +210,12 @@ pub(super) fn place(path: &str) -> Result<(WorkspacePath, &'static str), DriverE
 }
 
 /// A path as the machine sees it.
-pub(super) fn shown(path: &WorkspacePath, inside: &str) -> String {
+pub(super) fn display_path(path: &WorkspacePath, inside: &str) -> String {
     let names: Vec<&str> = path.names().collect();
     if names.is_empty() { inside.to_owned() } else { format!("{inside}/{}", names.join("/")) }
 }
 
-/// Whether what was seen is there no more, so that it takes no room.
+/// Returns whether a file that was seen is no longer there, so that it takes no room.
 fn is_gone(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
@@ -282,7 +284,7 @@ mod tests {
 
     use super::*;
 
-    fn made() -> (tempfile::TempDir, MachineDisks, MachineId) {
+    fn new_disk() -> (tempfile::TempDir, MachineDisks, MachineId) {
         let home = tempfile::tempdir().unwrap();
         let clock = FakeClock::at(automaton_core::time::Timestamp::EPOCH);
         let id = IdGenerator::new(Arc::new(clock), Arc::new(SeededEntropy::new(1))).id();
@@ -293,7 +295,7 @@ mod tests {
 
     #[test]
     fn a_path_is_beneath_one_of_the_machines_own_folders_or_nothing() {
-        let (_home, disk, id) = made();
+        let (_home, disk, id) = new_disk();
         for (path, folder, within) in [
             ("~/a", "root", "a"),
             ("a/b", "root", "a/b"),
@@ -303,11 +305,14 @@ mod tests {
             ("/opt/~x", "opt", "~x"),
             ("/var/lib/a/../b", "var-lib", "b"),
         ] {
-            let (path, inside) = place(path).unwrap();
+            let (path, inside) = resolve_path(path).unwrap();
             let host = disk.folder(id, inside).unwrap();
-            assert_eq!((host, path.relative()), (disk.of(id).join(folder), Path::new(within)));
+            assert_eq!(
+                (host, path.relative()),
+                (disk.machine_folder(id).join(folder), Path::new(within))
+            );
         }
-        let (path, inside) = place("/tmp/a").unwrap();
+        let (path, inside) = resolve_path("/tmp/a").unwrap();
         assert_eq!((path.relative(), inside), (Path::new("a"), TMP));
         assert_eq!(disk.folder(id, inside), None, "what is in memory is in no folder of ours");
         for path in [
@@ -321,13 +326,13 @@ mod tests {
             "/tmpx",
             "/optx",
         ] {
-            assert!(matches!(place(path), Err(DriverError::Path(_))), "{path}");
+            assert!(matches!(resolve_path(path), Err(DriverError::Path(_))), "{path}");
         }
     }
 
     #[test]
     fn a_new_machine_begins_with_the_template_and_one_that_has_folders_keeps_them() {
-        let (home, disk, id) = made();
+        let (home, disk, id) = new_disk();
         let template = home.path().join("template");
         fs::create_dir_all(template.join("usr/local/bin")).unwrap();
         fs::create_dir_all(template.join("root")).unwrap();
@@ -344,14 +349,16 @@ mod tests {
         disk.fill(id, &template).unwrap();
         disk.make(id, true).unwrap();
         assert_eq!(fs::read_to_string(disk.root(id).join("notes.md")).unwrap(), "y");
-        assert!(disk.of(id).join("usr-local/bin/tool").is_file());
-        assert!(disk.of(id).join("opt").is_dir() && !disk.root(id).join("half").exists());
+        assert!(disk.machine_folder(id).join("usr-local/bin/tool").is_file());
+        assert!(
+            disk.machine_folder(id).join("opt").is_dir() && !disk.root(id).join("half").exists()
+        );
         assert_eq!(disk.existing().unwrap(), [id]);
     }
 
     #[test]
     fn whatever_a_machine_left_is_counted_and_goes() {
-        let (home, disk, id) = made();
+        let (home, disk, id) = new_disk();
         let root = disk.root(id);
         fs::write(home.path().join("precious"), "x").unwrap();
         symlink(home.path(), root.join("out")).unwrap();
@@ -399,7 +406,7 @@ mod tests {
     #[test]
     fn the_disk_has_room_before_there_is_a_machine() {
         let home = tempfile::tempdir().unwrap();
-        let (free, whole) = MachineDisks(home.path().join("machines")).room().unwrap();
+        let (free, whole) = MachineDisks(home.path().join("machines")).read_room().unwrap();
         assert!(free > 0 && free <= whole, "{free} {whole}");
     }
 
@@ -412,7 +419,7 @@ mod tests {
 
     #[test]
     fn what_is_put_aside_is_kept_and_nothing_is_put_over_it() {
-        let (_home, disk, id) = made();
+        let (_home, disk, id) = new_disk();
         fs::write(disk.root(id).join("file"), "x").unwrap();
         let aside = disk.set_aside(id).unwrap().unwrap();
         assert_eq!(fs::read_to_string(aside.join("root/file")).unwrap(), "x");

@@ -1,10 +1,10 @@
-//! What room there is for files: on the disk of a machine, and on the one beneath all.
+//! Room for files: on the disk of a machine, and on the file system beneath all machines.
 //!
-//! An upload gets what room is left, so there is one at a time, and none may last for ever.
-//! What a program keeps open without a name is in no count, so there is a floor beneath all
-//! counts: what the cloud's file system must have free. Below it nothing starts or is uploaded,
-//! and what runs is stopped, the largest first. Must never trust a count that others can have
-//! made untrue.
+//! An upload gets all the room that is left, so there is one at a time, and none may last for ever.
+//! Files that a program keeps open without a name are in no count, so there is a floor beneath all
+//! counts: the free space that the cloud's file system must have. Below it nothing starts or is
+//! uploaded, and running machines are stopped, the largest first. Must never trust a count that
+//! others can have made untrue.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -22,22 +22,22 @@ use super::reconciler::TOGETHER;
 use crate::db::DbError;
 use crate::db::machines::Machine;
 
-/// What has to be free where nothing is configured: this, or a hundredth if that is more.
+/// The default of the free space: this, or a hundredth of the file system if that is more.
 const FREE_MIN: u64 = 1 << 30;
-/// After so many bytes an upload looks whether there is room still.
+/// The bytes after which an upload checks again that there is room.
 const LOOK_EVERY: u64 = 16 << 20;
 /// Said where there is none.
 pub(crate) const NO_ROOM: &str = "the cloud's own disk is nearly full; try again later";
 
-/// How long an upload may take, and how long it waits for the one before.
+/// The longest time for an upload, and for its wait for the one before.
 const WRITE_WITHIN: Duration = Duration::from_secs(3600);
 const TURN_WITHIN: Duration = Duration::from_secs(20);
 
 impl Machines {
-    /// What can be written before the cloud's file system has less free than it must, in bytes;
-    /// nothing where that cannot be told.
+    /// Returns the bytes that can be written before the cloud's file system has less free than it
+    /// must, or nothing if that is not known.
     pub(crate) async fn spare(&self) -> Option<u64> {
-        match self.driver.room().await {
+        match self.driver.disk_room().await {
             Ok((free, whole)) => {
                 let usual = FREE_MIN.max(whole / 100);
                 Some(free.saturating_sub(self.bounds.free_min.unwrap_or(usual)))
@@ -49,7 +49,7 @@ impl Machines {
         }
     }
 
-    /// Whether there is room, as far as that can be told.
+    /// Returns whether there is room, as far as that is known.
     pub(crate) async fn has_room(&self) -> bool {
         self.spare().await.is_some_and(|spare| spare > 0)
     }
@@ -91,7 +91,7 @@ impl Machines {
         path: String,
         pieces: Pieces,
     ) -> Result<(String, u64), DriverError> {
-        let (id, live) = (machine.id, self.live(machine.id));
+        let (id, live) = (machine.id, self.live_machine(machine.id));
         let turn = timeout(TURN_WITHIN, live.uploads.lock()).await;
         let _one = turn.map_err(|_| DriverError::Busy)?;
         let counted = match self.driver.is_up(id).await? {

@@ -1,8 +1,8 @@
-//! What runs machines: a process of our own, a container, a cluster.
+//! The drivers of machines: processes of our own, containers, a cluster.
 //!
-//! A driver knows nothing of owners, prices or states; whoever calls it has decided. All it
-//! does can be repeated. It must never run a command elsewhere than in the machine that was
-//! named: one that is not up is an error.
+//! A driver knows nothing of owners, prices or states; its caller has decided. All that it does can
+//! be repeated. It must never run a command elsewhere than in the named machine: if that one is not
+//! up, the call fails.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -25,12 +25,12 @@ pub(super) const OUTPUT_BYTES_MAX: usize = 256 << 10;
 pub(super) const PROCESSES: u32 = 512;
 /// Entries of a folder that are listed.
 pub(super) const ENTRIES_MAX: usize = 10_000;
-/// How long a health check may take.
+/// The longest time for a health check.
 const HEALTH_WITHIN: Duration = Duration::from_secs(10);
 
-/// What came of something that a driver did.
+/// The result of a driver's work.
 pub type DriverResult<T> = Result<T, DriverError>;
-/// What a driver does, later.
+/// A driver's work under way.
 pub type DriverFuture<'a, T> = Pin<Box<dyn Future<Output = DriverResult<T>> + Send + 'a>>;
 /// The content of a file, piece by piece.
 pub type Pieces = Pin<Box<dyn Stream<Item = Result<Bytes, DriverError>> + Send>>;
@@ -39,13 +39,13 @@ pub type Pieces = Pin<Box<dyn Stream<Item = Result<Bytes, DriverError>> + Send>>
 pub trait MachineStream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> MachineStream for T {}
 
-/// What runs machines.
+/// A driver of machines.
 pub trait MachineDriver: Send + Sync {
     /// Starts a machine with its files, or with none when it is new. One that is up stays so.
     fn boot(&self, boot: BootRequest) -> DriverFuture<'_, ()>;
-    /// Whether its processes are there; cheap.
+    /// Returns whether the machine's processes are there; cheap.
     fn is_up(&self, id: MachineId) -> DriverFuture<'_, bool>;
-    /// Whether it runs a command.
+    /// Returns whether the machine runs a command.
     fn health(&self, id: MachineId) -> DriverFuture<'_, bool> {
         Box::pin(async move {
             let command = MachineCommand { line: "true".to_owned(), wall: HEALTH_WITHIN };
@@ -56,7 +56,7 @@ pub trait MachineDriver: Send + Sync {
     }
     /// Runs a command in its shell, in `/root`, to its end. What that leaves running stays.
     fn exec(&self, id: MachineId, command: MachineCommand) -> DriverFuture<'_, ExecReply>;
-    /// Whether files can be reached of one that is not up.
+    /// Returns whether the files of a machine that is not up can be reached.
     fn shows_what_is_down(&self) -> bool {
         true
     }
@@ -64,16 +64,16 @@ pub trait MachineDriver: Send + Sync {
     fn read(&self, id: MachineId, path: String) -> DriverFuture<'_, FileRead>;
     /// Writes a whole file, all or nothing; its path inside and its size.
     fn write(&self, id: MachineId, file: FileWrite) -> DriverFuture<'_, (String, u64)>;
-    /// What is in a folder.
+    /// Lists a folder.
     fn list(&self, id: MachineId, path: String) -> DriverFuture<'_, FolderListing>;
     /// Connects to a port of its loopback interface.
     fn connect(&self, id: MachineId, port: u16) -> DriverFuture<'_, Box<dyn MachineStream>>;
-    /// What it uses now.
+    /// Returns the current usage.
     fn usage(&self, id: MachineId) -> DriverFuture<'_, MachineUsage>;
     /// Counts its files, in bytes.
     fn disk(&self, id: MachineId) -> DriverFuture<'_, u64>;
-    /// What there is for the files of all, free and as a whole, in bytes; cheap.
-    fn room(&self) -> DriverFuture<'_, (u64, u64)>;
+    /// Returns the free and the total bytes for the files of all machines; cheap.
+    fn disk_room(&self) -> DriverFuture<'_, (u64, u64)>;
     /// Ends its processes, and keeps its files.
     fn stop(&self, id: MachineId) -> DriverFuture<'_, ()>;
     /// Ends its processes and removes its files.
@@ -83,13 +83,13 @@ pub trait MachineDriver: Send + Sync {
     fn set_aside(&self, id: MachineId) -> DriverFuture<'_, Option<String>>;
     /// All of which there is anything.
     fn existing(&self) -> DriverFuture<'_, Vec<MachineId>>;
-    /// Whether programs of a machine may reach anything outside of it.
+    /// Returns whether programs of a machine may reach anything outside of it.
     fn leads_out(&self) -> bool;
     /// We end: so does what cannot outlive us.
     fn leave(&self);
 }
 
-/// What whoever ran a command is told of how it ended.
+/// Returns the reply to the client of a command that ended.
 pub(super) fn replied(
     stdout: &CapturedOutput,
     stderr: &CapturedOutput,
@@ -106,11 +106,11 @@ pub(super) fn replied(
 /// A machine to be started.
 #[derive(Debug, Clone, Copy)]
 pub struct BootRequest {
-    /// Which.
+    /// The machine.
     pub id: MachineId,
-    /// What it may use.
+    /// Its size.
     pub tier: MachineTierSpec,
-    /// Whether it has no files yet.
+    /// It has no files yet.
     pub is_new: bool,
 }
 
@@ -119,7 +119,7 @@ pub struct BootRequest {
 pub struct MachineCommand {
     /// For the shell.
     pub line: String,
-    /// How long it may take.
+    /// The time limit.
     pub wall: Duration,
 }
 
@@ -133,26 +133,26 @@ pub struct FileRead {
 
 /// A file to be written.
 pub struct FileWrite {
-    /// Where.
+    /// Its path.
     pub path: String,
-    /// What.
+    /// Its content.
     pub pieces: Pieces,
     /// The most that there is room for, in bytes.
     pub bytes_max: u64,
 }
 
-/// What is in a folder.
+/// The content of a folder.
 #[derive(Debug)]
 pub struct FolderListing {
     /// Its path inside.
     pub path: String,
-    /// What is there, by name.
+    /// The entries, by name.
     pub files: Vec<FileEntry>,
-    /// Whether there is more.
+    /// There are more.
     pub is_cut: bool,
 }
 
-/// What a machine uses; what is not known is left out.
+/// The usage of a machine; unknown values are left out.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct MachineUsage {
     /// Memory, in bytes.
@@ -161,7 +161,7 @@ pub struct MachineUsage {
     pub cpu: Option<Duration>,
     /// Processes and threads.
     pub processes: Option<u64>,
-    /// What it sent out, where it has a way.
+    /// The traffic that it sent out, if it has a way.
     pub egress: Option<EgressMetrics>,
 }
 
@@ -200,7 +200,7 @@ pub enum DriverError {
     #[error("other files of the sandbox are under way")]
     #[class(Transient)]
     Busy,
-    /// What was to be written stopped coming.
+    /// The content to be written stopped coming.
     #[error("the upload broke off: {0}")]
     #[class(Transient)]
     Cut(String),
@@ -208,9 +208,9 @@ pub enum DriverError {
     #[error("cannot {what}: {why}")]
     #[class(Internal)]
     Failed {
-        /// What was tried, to complete "cannot …".
+        /// The operation, to complete "cannot …".
         what: &'static str,
-        /// What the system said.
+        /// The system's words.
         why: String,
     },
 }

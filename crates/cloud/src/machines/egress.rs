@@ -40,21 +40,22 @@ pub(crate) fn reach_own(listens: SocketAddr) -> SocketAddr {
     SocketAddr::new(own, listens.port())
 }
 
-/// What one request may send, and what it may receive, in bytes, where nothing else is said.
+/// The default limits of one request in each direction, in bytes.
 const BYTES_PER_REQUEST: u64 = 256 << 20;
-/// What a machine may send and receive in a day, in bytes, where nothing else is said.
+/// The default limits of a machine's day in each direction, in bytes.
 const BYTES_PER_DAY: u64 = 4 << 30;
 /// After so long it is counted anew.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// Places that a refusal names.
 const NAMED_MAX: usize = 12;
-/// Who can let more pass.
+/// The sentence on who can allow more.
 const REMEDY: EgressRemedy = EgressRemedy {
     rate: "the operator of the cloud can raise `machines.egress.requests_per_minute`",
     origins: "the operator of the cloud can spell the origin out under `machines.egress.origins`",
 };
 
-/// What programs in machines may reach, and how much. By default nothing but the cloud itself.
+/// The hosts that programs in machines may reach, and the limits of traffic. By default only the
+/// cloud itself can be reached.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(try_from = "MachineEgressFile")]
 pub struct MachineEgressConfig {
@@ -101,12 +102,12 @@ impl TryFrom<MachineEgressFile> for MachineEgressConfig {
 }
 
 impl MachineEgressConfig {
-    /// Whether nothing is listed.
+    /// Returns whether nothing is listed.
     pub(crate) fn leads_nowhere(&self) -> bool {
         self.reachable.hosts.is_empty() && self.reachable.origins.is_empty()
     }
 
-    /// Why a machine may not go there.
+    /// Returns the reason why a machine may not reach this origin.
     fn not_listed(&self, origin: &Origin) -> EgressRefusal {
         let Reachable { hosts, origins } = &*self.reachable;
         if self.leads_nowhere() {
@@ -139,7 +140,7 @@ pub(super) struct MachineEgress {
     day: Mutex<DailyUsage>,
 }
 
-/// What is counted of a day.
+/// The usage of a day.
 struct DailyUsage {
     since: Instant,
     requests: u64,
@@ -173,7 +174,7 @@ impl MachineEgress {
         self.proxy.clone().serve(listener, self, over).await;
     }
 
-    /// What came and went within the day.
+    /// Returns the traffic of the day.
     pub(super) fn used(&self) -> EgressMetrics {
         let day = self.today();
         EgressMetrics {
@@ -227,9 +228,9 @@ impl Gate for MachineEgress {
                 info!(%machine, %method, %origin, %rule, "a machine's request was refused");
             })?;
             info!(%machine, %method, %origin, "a machine's request is sent");
-            let spelled = self.egress.reachable.lists_origin(&origin.to_string());
+            let allowlisted = self.egress.reachable.lists_origin(&origin.to_string());
             let to = origin.clone();
-            Ok(AllowedRequest { ticket: asked, to, spelled, headers: Vec::new() })
+            Ok(AllowedRequest { ticket: asked, to, allowlisted, headers: Vec::new() })
         })
     }
 

@@ -1,8 +1,7 @@
-//! The programs that are run inside of machines for what is done with their files, and how they
-//! answer.
+//! The programs that run inside of machines to work on their files, and their answers.
 //!
-//! They read and write what is in no folder of ours: all files of containers, and what other
-//! machines have in memory.
+//! They read and write the files that are in none of our folders: all files of containers, and
+//! the files that other machines have in memory.
 
 use automaton_core::wire::cloud::{FileEntry, FileEntryKind};
 
@@ -10,11 +9,11 @@ use super::driver::{DriverError, DriverResult, ENTRIES_MAX};
 
 /// The script that starts them.
 pub(super) const INSIDE: &str = include_str!("inside.sh");
-/// Bytes of what is listed that are read: so many entries with the longest names.
+/// Bytes of a listing that are read: the most entries with the longest names.
 pub(super) const LIST_BYTES_MAX: usize = ENTRIES_MAX * 300;
 
-/// What the script answers in a line about a path that is shown so. What it did not say it may
-/// have said elsewhere.
+/// Reads the script's one-line answer about a path, which errors name `shown`. If the script gave
+/// no answer, its words may be in `elsewhere`.
 pub(super) fn answered(
     line: &str,
     shown: &str,
@@ -28,8 +27,8 @@ pub(super) fn answered(
     }
 }
 
-/// What is in a folder, by name, and whether there is more. No name has a slash in it, so a
-/// slash before the end of a line ends a name.
+/// Reads the entries of a folder, sorted by name, and whether there are more. No name has a slash
+/// in it, so a slash before the end of a line ends a name.
 pub(super) fn entries(text: &str, folder: &str) -> (Vec<FileEntry>, bool) {
     let read = |record: &str| {
         let (status, name) = record.split_once(" ./")?;

@@ -13,8 +13,7 @@
 use automaton_core::names::Names;
 use automaton_core::time::{DAY, Span};
 
-/// Where a machine stands.
-/// Its [`name`](Self::name) is the one in the database and on the wire.
+/// The state of a machine. Its [`name`](Self::name) is the one in the database and on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Names)]
 pub enum MachineState {
     /// It is to run.
@@ -35,16 +34,16 @@ pub enum MachineState {
     Deleted,
 }
 
-/// What happens to a machine.
+/// An event in a machine's life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MachineEvent {
-    /// Somebody begins to start it.
+    /// Its start begins.
     BootBegun,
     /// It passed a health check.
     Healthy,
     /// It could not be started.
     BootFailed,
-    /// Its processes are gone, though nobody asked for that.
+    /// Its processes are gone without a request for that.
     Lost,
     /// Its processes have ended, as they should.
     Ended,
@@ -56,14 +55,14 @@ pub enum MachineEvent {
     StopAsked,
     /// Its owner does not want it any more.
     DeleteAsked,
-    /// It stood where it stands for as long as it may.
+    /// It was in its state for as long as it may.
     TimedOut,
     /// The cloud was started anew; the processes of machines may have outlived it.
     Restarted,
 }
 
 impl MachineState {
-    /// Whether a minute of it costs something.
+    /// Returns whether a minute in this state costs something.
     #[must_use]
     pub const fn is_billed(self) -> bool {
         matches!(self, Self::Running)
@@ -84,7 +83,7 @@ impl MachineState {
         }
     }
 
-    /// Where an event leads; `None` where it changes nothing.
+    /// Returns the state after an event, or `None` if it changes nothing.
     #[must_use]
     pub const fn next(self, event: MachineEvent) -> Option<Self> {
         use MachineState::{
@@ -155,7 +154,7 @@ mod tests {
             prop_assert!(!MachineState::Deleted.is_billed());
         }
 
-        /// Whatever the driver answers afterwards, and if it answers nothing.
+        /// Covers every later answer of the driver, and none.
         #[test]
         fn a_restart_ends_in_a_state_that_lasts(
             events in events(),

@@ -1,5 +1,5 @@
-//! Files below the `/tmp` of a machine that is a sandbox: they are in its memory and in no folder
-//! of ours, so programs inside read and write them. Must never be larger than a request is.
+//! Files below the `/tmp` of a machine that is a sandbox. They are in its memory and in none of
+//! our folders, so programs inside read and write them. Must never be larger than a request.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use automaton_sandbox::{Capture, LaunchError, Program, SessionProgram, Workspace
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
 
-use super::disk::{TMP, shown};
+use super::disk::{TMP, display_path};
 use super::driver::{DriverError, DriverResult, FileRead, FolderListing, Pieces};
 use super::inside::{INSIDE, LIST_BYTES_MAX, answered, entries};
 use super::process::RunningMachine;
@@ -18,10 +18,10 @@ use super::process::RunningMachine;
 const BYTES_MAX: usize = 4 << 20;
 /// Files of one machine that are on their way at once.
 pub(super) const AT_ONCE_MAX: usize = 4;
-/// How long a program may take.
+/// The longest time for a program.
 const WITHIN: Duration = Duration::from_secs(60);
 
-/// What a machine that is up has in memory.
+/// The files that a running machine has in memory.
 pub(super) struct FilesInMemory(pub(super) Arc<RunningMachine>);
 
 impl FilesInMemory {
@@ -30,7 +30,7 @@ impl FilesInMemory {
         if size.parse() != Ok(content.len()) {
             let why =
                 format!("has more than {} MiB, or changes: copy it to /root", BYTES_MAX >> 20);
-            return Err(DriverError::Path(format!("{} {why}", shown(path, TMP))));
+            return Err(DriverError::Path(format!("{} {why}", display_path(path, TMP))));
         }
         let bytes = content.len() as u64;
         Ok(FileRead { bytes, pieces: Box::pin(stream::iter([Ok(Bytes::from(content))])) })
@@ -38,7 +38,7 @@ impl FilesInMemory {
 
     pub(super) fn list(&self, path: &WorkspacePath) -> DriverResult<FolderListing> {
         let (_, found) = self.about("list", path, Vec::new(), LIST_BYTES_MAX)?;
-        let path = shown(path, TMP);
+        let path = display_path(path, TMP);
         let (files, is_cut) = entries(&String::from_utf8_lossy(&found), &path);
         Ok(FolderListing { path, files, is_cut: is_cut || found.len() >= LIST_BYTES_MAX })
     }
@@ -47,7 +47,7 @@ impl FilesInMemory {
     pub(super) fn write(&self, path: &WorkspacePath, content: Vec<u8>) -> DriverResult<u64> {
         let bytes = content.len();
         let (_, written) = self.about("write", path, content, BYTES_MAX)?;
-        let (shown, size) = (shown(path, TMP), bytes.to_string());
+        let (shown, size) = (display_path(path, TMP), bytes.to_string());
         let is_whole = written == b"ok\n";
         let keep = ["keep", &shown, if is_whole { &size } else { "" }];
         self.ask(&keep, Vec::new(), BYTES_MAX, &shown)?;
@@ -65,7 +65,7 @@ impl FilesInMemory {
         bytes_max: usize,
     ) -> DriverResult<(String, Vec<u8>)> {
         let words: Vec<&str> = [verb, TMP].into_iter().chain(path.names()).collect();
-        self.ask(&words, input, bytes_max, &shown(path, TMP))
+        self.ask(&words, input, bytes_max, &display_path(path, TMP))
     }
 
     /// Runs a program to its end: what it answers, and what it writes after that.
@@ -98,7 +98,7 @@ impl FilesInMemory {
 }
 
 /// All pieces of a file, if there is room for them.
-pub(super) async fn whole(mut pieces: Pieces, bytes_max: u64) -> DriverResult<Vec<u8>> {
+pub(super) async fn collect_pieces(mut pieces: Pieces, bytes_max: u64) -> DriverResult<Vec<u8>> {
     let bytes_max = bytes_max.min(BYTES_MAX as u64);
     let mut whole = Vec::new();
     while let Some(piece) = pieces.next().await {

@@ -39,9 +39,9 @@ use driver::{BootRequest, DriverError, MachineDriver};
 use lifecycle::{MachineEvent, MachineState};
 use runs::CommandRuns;
 
-/// How long whoever asks for a change waits for its end; it goes on without them.
+/// The longest wait of a client for the end of a change, which goes on without it.
 const ANSWER_WITHIN: Duration = Duration::from_secs(20);
-/// How long a start may take, with its health check.
+/// The longest time for a start, with its health check.
 const BOOT_WITHIN: Duration = Duration::from_secs(30);
 /// Commands at a time, of one machine and of all: each is followed by a thread, and others have
 /// to be left for everything else.
@@ -60,7 +60,7 @@ const BROKE: &str = "the owner's credits ran out; buy more within 30 days and st
 
 /// All machines.
 pub(crate) struct Machines {
-    pub(crate) db: Arc<dyn Db>,
+    pub(crate) db: Db,
     pub(crate) driver: Arc<dyn MachineDriver>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) report: OperatorNotifier,
@@ -76,21 +76,22 @@ pub(crate) struct Machines {
     live: Mutex<HashMap<MachineId, Arc<LiveMachine>>>,
 }
 
-/// What all machines share.
+/// The limits that all machines share.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MachineCapacity {
-    /// How many may run.
+    /// The most machines that run.
     pub(crate) in_all: u32,
     /// Bytes that their file system must have free; unset for what is usual.
     pub(crate) free_min: Option<u64>,
 }
 
-/// What is known of a machine while the cloud runs.
+/// The state of a machine in this process.
 pub(crate) struct LiveMachine {
-    /// Held by whoever takes it from one state to another.
+    /// Held while it is taken from one state to another.
     drive: Arc<tokio::sync::Mutex<()>>,
     pub(crate) commands: Arc<Semaphore>,
-    /// Of its free ports, and of those that sell: nobody who pays nothing keeps customers away.
+    /// The connections to its free ports and to those with a price. Visitors of free ports never
+    /// keep paying ones away.
     pub(crate) connections: [Arc<Semaphore>; 2],
     /// Held by the upload that is under way.
     uploads: tokio::sync::Mutex<()>,
@@ -115,7 +116,7 @@ impl LiveMachine {
         }
     }
 
-    /// What its files take, once they were counted.
+    /// Returns the size of its files in bytes, once they were counted.
     pub(crate) fn disk(&self) -> Option<u64> {
         Some(self.disk.load(Ordering::Relaxed)).filter(|bytes| *bytes != UNCOUNTED)
     }
@@ -129,7 +130,7 @@ impl LiveMachine {
 
 impl Machines {
     pub(crate) fn new(
-        db: Arc<dyn Db>,
+        db: Db,
         driver: Arc<dyn MachineDriver>,
         clock: Arc<dyn Clock>,
         report: OperatorNotifier,
@@ -157,7 +158,7 @@ impl Machines {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn live(&self, id: MachineId) -> Arc<LiveMachine> {
+    pub(crate) fn live_machine(&self, id: MachineId) -> Arc<LiveMachine> {
         Arc::clone(self.all_live().entry(id).or_insert_with(|| Arc::new(LiveMachine::new())))
     }
 
@@ -172,7 +173,7 @@ impl Machines {
 
     /// Counts a machine's files, if nobody has yet; the bytes.
     pub(crate) async fn counted(&self, id: MachineId) -> u64 {
-        let live = self.live(id);
+        let live = self.live_machine(id);
         let _one = live.counting.lock().await;
         match live.disk() {
             Some(bytes) => bytes,
@@ -182,7 +183,7 @@ impl Machines {
 
     /// Counts a machine's files anew; the bytes.
     async fn recounted(&self, id: MachineId) -> u64 {
-        let live = self.live(id);
+        let live = self.live_machine(id);
         let _one = live.counting.lock().await;
         self.count(id, &live).await
     }
@@ -212,7 +213,7 @@ impl Machines {
         self.change_holding(None, id, event, reason).await
     }
 
-    /// The same for whoever holds the machine's [`LiveMachine::drive`] already.
+    /// Does the same for a caller that holds the machine's [`LiveMachine::drive`] already.
     async fn change_holding(
         self: &Arc<Self>,
         held: Option<OwnedMutexGuard<()>>,
@@ -232,7 +233,7 @@ impl Machines {
         self.tasks.spawn(async move {
             let _one = match held {
                 Some(held) => held,
-                None => Arc::clone(&own.live(id).drive).lock_owned().await,
+                None => Arc::clone(&own.live_machine(id).drive).lock_owned().await,
             };
             let driven = own.drive(id).await;
             // silent-ok: whoever asked has gone.
@@ -244,7 +245,7 @@ impl Machines {
         self.db.machine(id).await
     }
 
-    /// Takes a machine from where it stands to where it stays, for whoever holds it.
+    /// Takes a machine to its next lasting state. The caller holds [`LiveMachine::drive`].
     async fn drive(&self, id: MachineId) -> Result<(), DbError> {
         while let Some(machine) = self.db.machine(id).await? {
             let done = match machine.state {
@@ -306,7 +307,7 @@ impl Machines {
         )
     }
 
-    /// Whether one more machine can run.
+    /// Fails if no further machine can run.
     async fn admit_boot(&self, id: MachineId) -> Result<(), DriverError> {
         let all = self.db.machines(None).await.map_err(disk::failed("count the machines"))?;
         let runs =

@@ -44,11 +44,11 @@ use crate::config::PodmanConfig;
 use crate::error::CloudError;
 use crate::tasks::TaskSet;
 
-/// What our containers are labelled with; its value is the folder of the cloud that has them.
+/// The label of our containers; its value is the folder of their cloud.
 const LABEL: &str = "automaton.cloud";
-/// What all containers are made from. Their first process waits, and reaps what others leave.
+/// The template of all containers. Their first process waits, and reaps orphans.
 const BODY: &str = include_str!("podman/container.json");
-/// How long podman may take for the head of an answer, in seconds.
+/// The longest wait for the head of podman's answer, in seconds.
 const ANSWER_SECS: u64 = 30;
 /// The version of the API that is spoken, which podman has from its version 4 on.
 const VERSION: ClientVersion = ClientVersion { major_version: 1, minor_version: 41 };
@@ -59,10 +59,10 @@ pub(crate) struct PodmanDriver {
     image: String,
     /// The value of the label.
     cloud: String,
-    /// Where podman keeps the files of containers.
+    /// The folder in which podman keeps the files of containers.
     store: PathBuf,
     dialer: Dialer,
-    /// Where the cloud's own API answers.
+    /// The address of the cloud's own API.
     api_address: SocketAddr,
     tasks: TaskSet,
     /// The ways of machines to the cloud by the first process of each. A way is served until it
@@ -75,7 +75,7 @@ impl PodmanDriver {
     /// Machines of the cloud whose folder this is.
     ///
     /// # Errors
-    /// When nobody answers at the socket, or the image cannot be a machine's.
+    /// Fails if nobody answers at the socket, or the image cannot be a machine's.
     pub(crate) async fn open(
         PodmanConfig { socket, image }: PodmanConfig,
         folder: &Path,
@@ -145,7 +145,7 @@ impl PodmanDriver {
     }
 
     /// A machine's container, if there is one.
-    async fn found(
+    async fn inspect(
         &self,
         id: MachineId,
         sized: bool,
@@ -156,12 +156,12 @@ impl PodmanDriver {
 
     /// The first process of a machine as the host sees it, if that is up.
     async fn first(&self, id: MachineId) -> DriverResult<Option<u32>> {
-        let state = self.found(id, false).await?.and_then(|it| it.state);
+        let state = self.inspect(id, false).await?.and_then(|it| it.state);
         let pid = state.filter(|it| it.running == Some(true)).and_then(|it| it.pid);
         Ok(pid.and_then(|pid| u32::try_from(pid).ok()).filter(|pid| *pid > 0))
     }
 
-    /// What a machine's container is made from.
+    /// Returns the description of a machine's container.
     fn body(&self, tier: MachineTierSpec) -> DriverResult<ContainerCreateBody> {
         let read = serde_json::from_str(BODY).map_err(failed("describe the container"));
         let mut body: ContainerCreateBody = read?;
@@ -193,7 +193,7 @@ impl PodmanDriver {
 impl MachineDriver for PodmanDriver {
     fn boot(&self, BootRequest { id, tier, is_new }: BootRequest) -> DriverFuture<'_, ()> {
         Box::pin(async move {
-            if self.found(id, false).await?.is_none() {
+            if self.inspect(id, false).await?.is_none() {
                 if !is_new {
                     return Err(DriverError::Gone);
                 }
@@ -270,13 +270,13 @@ impl MachineDriver for PodmanDriver {
 
     fn disk(&self, id: MachineId) -> DriverFuture<'_, u64> {
         Box::pin(async move {
-            let found = self.found(id, true).await?.ok_or(DriverError::Gone)?;
+            let found = self.inspect(id, true).await?.ok_or(DriverError::Gone)?;
             // What is not told is too much.
             Ok(found.size_rw.and_then(|size| u64::try_from(size).ok()).unwrap_or(u64::MAX))
         })
     }
 
-    fn room(&self) -> DriverFuture<'_, (u64, u64)> {
+    fn disk_room(&self) -> DriverFuture<'_, (u64, u64)> {
         let told = fs::disk_space(&self.store).map_err(failed("ask for the room on podman's disk"));
         Box::pin(std::future::ready(told))
     }
@@ -321,7 +321,7 @@ impl MachineDriver for PodmanDriver {
     fn leave(&self) {}
 }
 
-/// What a machine's container is called.
+/// Returns the name of a machine's container.
 fn name(id: MachineId) -> String {
     format!("automaton-{id}")
 }
@@ -332,7 +332,7 @@ fn machine(name: &str) -> Option<MachineId> {
     name.trim_start_matches('/').strip_prefix("automaton-")?.parse().ok()
 }
 
-/// What podman does not have is nothing, not an error.
+/// Turns an answer of "not found" into nothing.
 fn absent<T>(what: &'static str, answer: Result<T, Error>) -> DriverResult<Option<T>> {
     match answer {
         Err(Error::DockerResponseServerError { status_code: 404, .. }) => Ok(None),
@@ -395,7 +395,7 @@ mod tests {
         let id: MachineId = "01ARZ3NDEKTSV4RRFFQ69G5FAV".parse().unwrap();
         let podman = unreached();
         assert!(podman.is_up(id).await.is_err(), "it may be up");
-        assert!(podman.disk(id).await.is_err() && podman.room().await.is_err());
+        assert!(podman.disk(id).await.is_err() && podman.disk_room().await.is_err());
         let boot = BootRequest { id, tier: TIERS[0], is_new: true };
         assert!(matches!(podman.boot(boot).await, Err(DriverError::Failed { .. })));
     }

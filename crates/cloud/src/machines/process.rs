@@ -28,7 +28,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, oneshot};
 
 use super::dial::{Dialer, apart};
-use super::disk::{MachineDisks, TMP, failed, place, shown};
+use super::disk::{MachineDisks, TMP, display_path, failed, resolve_path};
 use super::driver::{
     BootRequest, DriverError, DriverFuture, ENTRIES_MAX, FileRead, FileWrite, FolderListing,
     MachineCommand, MachineDriver, MachineStream, MachineUsage, OUTPUT_BYTES_MAX, PROCESSES,
@@ -42,7 +42,7 @@ use crate::tasks::TaskSet;
 const PIECE_BYTES: usize = 64 << 10;
 /// Open descriptors of each process.
 const OPEN_FILES: u32 = 4096;
-/// How often, and how many times, it is looked whether processes that were killed are gone.
+/// The pause between checks, and their number, until killed processes are gone.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 const LOOKS: u32 = 2_000;
 
@@ -53,13 +53,13 @@ pub struct ProcessDriver(Arc<ProcessDriverState>);
 struct ProcessDriverState {
     launcher: Launcher,
     disk: MachineDisks,
-    /// What each new machine begins with.
+    /// The template of each new machine's files.
     template: Option<PathBuf>,
     // A std mutex, since nothing is awaited while it is held.
     up: Mutex<RunningMachines<Arc<RunningMachine>>>,
     dialer: Dialer,
     egress: MachineEgressConfig,
-    /// Where the cloud's own API answers.
+    /// The address of the cloud's own API.
     cloud: SocketAddr,
     /// Those of machines that were up: to be started again frees nobody of a limit.
     // A std mutex, since nothing is awaited while it is held.
@@ -67,15 +67,15 @@ struct ProcessDriverState {
     tasks: TaskSet,
 }
 
-/// What machines have of this host.
+/// The resources of this host for machines.
 pub(crate) struct MachineHost {
-    /// Where their files are.
+    /// The folder of their files.
     pub(crate) folder: PathBuf,
     /// The folder that each new one begins with a copy of.
     pub(crate) template: Option<PathBuf>,
-    /// What they may reach.
+    /// The hosts that they may reach.
     pub(crate) egress: MachineEgressConfig,
-    /// Where the cloud's own API answers.
+    /// The address of the cloud's own API.
     pub(crate) cloud: SocketAddr,
 }
 
@@ -94,8 +94,8 @@ impl RunningMachine {
     }
 }
 
-/// What is up, and the tickets of what is on its way there: nothing that was stopped meanwhile
-/// may come up late, when nobody watches it any more.
+/// The machines that are up, and the tickets of those that are starting. A machine that was stopped
+/// meanwhile must not come up late, when nobody watches it any more.
 struct RunningMachines<T> {
     sessions: HashMap<MachineId, T>,
     tickets: HashMap<MachineId, u64>,
@@ -168,7 +168,7 @@ impl ProcessDriverState {
         open.filter(|open| !open.session.is_over()).ok_or(DriverError::Down)
     }
 
-    /// What a machine has in memory, as long as it is up.
+    /// Returns the files that a running machine has in memory.
     fn in_memory(&self, id: MachineId) -> Result<FilesInMemory, DriverError> {
         let open = self.opened(id).map(FilesInMemory);
         let why = || format!("{TMP} is in memory, and there only while the sandbox runs");
@@ -184,13 +184,13 @@ impl ProcessDriverState {
             self.disk.fill(boot.id, template)?;
         }
         self.disk.make(boot.id, boot.is_new)?;
-        let told = |error: &(dyn std::error::Error + 'static)| {
+        let failed_boot = |error: &(dyn std::error::Error + 'static)| {
             DriverError::Unavailable(chain(error).to_string())
         };
-        let way = self.way(boot.id).map_err(|error| told(&error))?;
+        let way = self.way(boot.id).map_err(|error| failed_boot(&error))?;
         let plan = plan(&self.spec(boot), &probe(&self.launcher));
-        let session = self.launcher.open(&plan.map_err(|refusal| told(&refusal))?);
-        let mut session = session.map_err(|error| told(&error))?;
+        let session = self.launcher.open(&plan.map_err(|refusal| failed_boot(&refusal))?);
+        let mut session = session.map_err(|error| failed_boot(&error))?;
         let proxy = session.take_proxy();
         let way = proxy.map(|proxy| self.serve(way, proxy)).transpose()?;
         let arrived =
@@ -229,7 +229,7 @@ impl ProcessDriverState {
     fn spec(&self, BootRequest { id, tier, .. }: BootRequest) -> SandboxSpec {
         SandboxSpec {
             workspace: Some(self.disk.root(id)),
-            kept: self.disk.kept(id),
+            kept: self.disk.writable_binds(id),
             network: if self.egress.leads_nowhere() { Network::Served } else { Network::Proxied },
             limits: RunLimits {
                 memory_bytes: tier.memory_bytes(),
@@ -294,12 +294,12 @@ impl MachineDriver for ProcessDriver {
 
     fn read(&self, id: MachineId, path: String) -> DriverFuture<'_, FileRead> {
         self.apart(move |own| {
-            let (path, inside) = place(&path)?;
+            let (path, inside) = resolve_path(&path)?;
             let Some(host) = own.disk.folder(id, inside) else {
                 return own.in_memory(id)?.read(&path);
             };
             let opened = WorkspaceDir::open(&host).and_then(|beneath| beneath.open_file(&path));
-            let (file, bytes) = opened.map_err(|error| told(&error, &path, inside))?;
+            let (file, bytes) = opened.map_err(|error| driver_error(&error, &path, inside))?;
             Ok(FileRead { bytes, pieces: pieces(file) })
         })
     }
@@ -307,17 +307,17 @@ impl MachineDriver for ProcessDriver {
     fn write(&self, id: MachineId, file: FileWrite) -> DriverFuture<'_, (String, u64)> {
         Box::pin(async move {
             let FileWrite { path, mut pieces, bytes_max } = file;
-            let (path, inside) = place(&path)?;
-            let shown = shown(&path, inside);
+            let (path, inside) = resolve_path(&path)?;
+            let shown = display_path(&path, inside);
             let Some(host) = self.0.disk.folder(id, inside) else {
-                let whole = memory::whole(pieces, bytes_max).await?;
+                let whole = memory::collect_pieces(pieces, bytes_max).await?;
                 let open = self.0.in_memory(id)?;
                 return apart(move || open.write(&path, whole).map(|sum| (shown, sum))).await;
             };
             let begun = path.clone();
             let mut draft = apart(move || {
                 let draft = WorkspaceDir::open(&host).and_then(|beneath| beneath.draft(&begun));
-                draft.map_err(|error| told(&error, &begun, inside))
+                draft.map_err(|error| driver_error(&error, &begun, inside))
             })
             .await?;
             let mut sum = 0_u64;
@@ -334,22 +334,23 @@ impl MachineDriver for ProcessDriver {
                 })
                 .await?;
             }
-            apart(move || draft.commit().map_err(|error| told(&error, &path, inside))).await?;
+            apart(move || draft.commit().map_err(|error| driver_error(&error, &path, inside)))
+                .await?;
             Ok((shown, sum))
         })
     }
 
     fn list(&self, id: MachineId, path: String) -> DriverFuture<'_, FolderListing> {
         self.apart(move |own| {
-            let (path, inside) = place(&path)?;
+            let (path, inside) = resolve_path(&path)?;
             let Some(host) = own.disk.folder(id, inside) else {
                 return own.in_memory(id)?.list(&path);
             };
             let reach = ListOptions { depth: 1, entries_max: ENTRIES_MAX, is_closed: |_, _| false };
             let listed = WorkspaceDir::open(&host).and_then(|beneath| beneath.list(&path, reach));
-            let listed = listed.map_err(|error| told(&error, &path, inside))?;
+            let listed = listed.map_err(|error| driver_error(&error, &path, inside))?;
             let files = listed.entries.iter().map(|it| entry(it, inside)).collect();
-            Ok(FolderListing { path: shown(&path, inside), files, is_cut: listed.cut })
+            Ok(FolderListing { path: display_path(&path, inside), files, is_cut: listed.cut })
         })
     }
 
@@ -384,8 +385,8 @@ impl MachineDriver for ProcessDriver {
         self.apart(move |own| Ok(own.disk.count(id)))
     }
 
-    fn room(&self) -> DriverFuture<'_, (u64, u64)> {
-        self.apart(|own| own.disk.room())
+    fn disk_room(&self) -> DriverFuture<'_, (u64, u64)> {
+        self.apart(|own| own.disk.read_room())
     }
 
     fn stop(&self, id: MachineId) -> DriverFuture<'_, ()> {
@@ -450,12 +451,12 @@ fn entry(entry: &automaton_sandbox::FolderEntry, inside: &str) -> FileEntry {
         Some(fs::FileKind::Special) => FileEntryKind::Special,
     };
     let name = entry.path.names().last().unwrap_or_default().to_owned();
-    FileEntry { name, path: shown(&entry.path, inside), kind, size: entry.bytes }
+    FileEntry { name, path: display_path(&entry.path, inside), kind, size: entry.bytes }
 }
 
-/// What became of a file, with its path as the machine sees it.
-fn told(error: &FsError, path: &WorkspacePath, inside: &str) -> DriverError {
-    let shown = shown(path, inside);
+/// Returns the driver's error for a file, with its path as the machine sees it.
+fn driver_error(error: &FsError, path: &WorkspacePath, inside: &str) -> DriverError {
+    let shown = display_path(path, inside);
     match error {
         FsError::Missing { .. } => DriverError::Missing(format!("{shown} does not exist")),
         FsError::Escapes { .. } => {
@@ -474,7 +475,7 @@ fn told(error: &FsError, path: &WorkspacePath, inside: &str) -> DriverError {
     }
 }
 
-/// Whether it is the path that the system does not like.
+/// Returns whether the system objects to the path itself.
 fn is_odd(error: &io::Error) -> bool {
     use io::ErrorKind::{InvalidFilename, InvalidInput, IsADirectory, NotADirectory};
     matches!(error.kind(), InvalidFilename | InvalidInput | IsADirectory | NotADirectory)

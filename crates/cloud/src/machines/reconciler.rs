@@ -1,10 +1,10 @@
-//! What is done for machines though nobody asks: one task, one round after the other.
+//! Maintains machines without being asked: one task, one round after the other.
 //!
-//! Each round looks whether those that run are there, charges the minutes that are due, and
-//! counts the disks at the same time. A thorough round, the first and one a minute, also
-//! goes on with what was left halfway, ends what stood too long where it stands, and compares
-//! what is recorded with what exists. Must never erase what nobody asked to be erased: a database
-//! that is lost, or older than the files, takes none of them along.
+//! Each round checks that the running machines are there, charges the minutes that are due, and
+//! counts the disks at the same time. A thorough round, the first and one a minute, also resumes
+//! unfinished changes, ends states that lasted too long, and compares the recorded machines with
+//! the existing ones. Must never erase files without a request: a database that is lost, or older
+//! than the files, takes none of them along.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use crate::db::machines::{ChargeOutcome, MINUTE, Machine};
 /// Between two rounds, and where there is no machine.
 const PAUSE: Duration = Duration::from_secs(2);
 const IDLE: Duration = Duration::from_secs(60);
-/// How often a round is thorough.
+/// The time between thorough rounds.
 const THOROUGH_EVERY: Duration = Duration::from_secs(60);
 /// Thorough rounds, one a minute, that have to find that files were kept for long enough before
 /// they are erased: a clock may be wrong, and an owner has to have had a day to come.
@@ -110,7 +110,9 @@ impl Machines {
         is_thorough: bool,
     ) -> Result<(), DbError> {
         // Or somebody is at it. Until we are done nobody else is, so what is read now holds.
-        let Ok(held) = Arc::clone(&self.live(id).drive).try_lock_owned() else { return Ok(()) };
+        let Ok(held) = Arc::clone(&self.live_machine(id).drive).try_lock_owned() else {
+            return Ok(());
+        };
         let Some(machine) = self.db.machine(id).await? else { return Ok(()) };
         let now = self.clock.now();
         let is_over = machine.state.limit().is_some_and(|limit| machine.since.after(limit) <= now);
@@ -141,7 +143,7 @@ impl Machines {
             let stopped = self.driver.stop(id).await;
             stopped.unwrap_or_else(|error| self.stuck(MachineState::Stopping, id, &error));
         }
-        let expired = &self.live(id).expired;
+        let expired = &self.live_machine(id).expired;
         if !is_over {
             expired.store(0, Ordering::Relaxed);
         }

@@ -1,4 +1,4 @@
-//! Commands in machines: each name is one command, whoever asks and how often.
+//! Commands in machines: each request name is one command, however often it is sent.
 //!
 //! A client gives up after 30 seconds without the head of an answer and asks again with the
 //! same name, so the head goes out as soon as the command is accepted, with spaces after it
@@ -26,7 +26,7 @@ use super::lifecycle::MachineState;
 use crate::db::machines::{ExecutionOutcome, Machine, NewExecution};
 use crate::error::ApiError;
 
-/// How often a client that waits is sent a space.
+/// The pause between spaces sent to a client that waits.
 const PAD_EVERY: Duration = Duration::from_secs(10);
 /// The exit code of a command that could not be run, or not be followed.
 const NOT_RUN: i32 = 125;
@@ -50,7 +50,7 @@ enum RunProgress {
     Done(Bytes),
 }
 
-/// What is asked for.
+/// A request to run a command.
 pub(crate) struct RunRequest {
     /// The hash of the API key.
     pub(crate) key: Hash,
@@ -62,7 +62,7 @@ pub(crate) struct RunRequest {
     pub(crate) command: MachineCommand,
 }
 
-/// What whoever asks again is told of a command that was under way when the cloud ended.
+/// Returns the result for clients that repeat a command which was under way when the cloud ended.
 pub(crate) fn interrupted() -> Bytes {
     let why = "[the cloud was started anew while this ran; how it ended is not known]\n";
     result(&ExecReply::new(String::new(), why.to_owned(), NOT_RUN))
@@ -186,7 +186,7 @@ impl Machines {
         Ok(result)
     }
 
-    /// Whether a machine can run one more command.
+    /// Reserves the resources for one more command in a machine.
     async fn admit(&self, machine: &Machine) -> Result<[OwnedSemaphorePermit; 3], ApiError> {
         if machine.state != MachineState::Running {
             let why = format!("the sandbox is {}, not running: start it", machine.state.name());
@@ -200,7 +200,10 @@ impl Machines {
         let taken = |permits: &Arc<Semaphore>, what| {
             Arc::clone(permits).try_acquire_owned().map_err(|_| too_many(what))
         };
-        let own = taken(&self.live(machine.id).commands, "too many commands run in this sandbox")?;
+        let own = taken(
+            &self.live_machine(machine.id).commands,
+            "too many commands run in this sandbox",
+        )?;
         let owner = self.commands_of(machine.owner);
         let owner = taken(&owner, "too many commands run in your sandboxes")?;
         Ok([own, owner, taken(&self.commands, "too many commands run in all sandboxes")?])

@@ -1,4 +1,4 @@
-//! What is done with a driver that does as it is told, and with one that does not.
+//! Tests of machines with an obedient driver and with a failing one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -22,7 +22,6 @@ use super::tier::TIERS;
 use super::*;
 use crate::db::conformance::payment;
 use crate::db::machines::{CreateOutcome, MachineQuota, NewMachine};
-use crate::db::sqlite::Sqlite;
 use crate::db::{BeginPaymentOutcome, Db, SettledBy};
 
 type Told = Box<dyn Fn(MachineId) + Send>;
@@ -35,19 +34,19 @@ struct Said {
     folders: Mutex<BTreeSet<MachineId>>,
     refusal: Mutex<Option<&'static str>>,
     ill: Mutex<bool>,
-    /// Whether commands do not end.
+    /// Commands do not end.
     hangs: Mutex<bool>,
     stays: Mutex<bool>,
-    /// Whether nobody answers of what runs.
+    /// Running machines do not answer.
     silent: AtomicBool,
     disk: AtomicU64,
     /// Those that have another.
     disks: Mutex<BTreeMap<MachineId, u64>>,
-    /// What is free, of it all.
+    /// Free bytes of the file system.
     free: AtomicU64,
-    /// Whether an upload, once it began, leaves nothing.
+    /// An upload that began leaves nothing.
     eaten: AtomicBool,
-    /// What is free more with each machine that is stopped.
+    /// Bytes freed by each machine that is stopped.
     freed: AtomicU64,
     /// The room that each upload was given; uploads under way, and the most there were.
     writes: Mutex<Vec<u64>>,
@@ -146,7 +145,7 @@ impl MachineDriver for Arc<Said> {
         Said::ready(Ok(()))
     }
 
-    fn room(&self) -> DriverFuture<'_, (u64, u64)> {
+    fn disk_room(&self) -> DriverFuture<'_, (u64, u64)> {
         Said::ready(Ok((self.free.load(Ordering::Relaxed), u64::MAX)))
     }
 
@@ -196,12 +195,11 @@ impl Place {
         let home = tempfile::tempdir().unwrap();
         let clock = FakeClock::at(Timestamp::from_millis(1_767_323_105_000));
         let shared: Arc<dyn Clock> = Arc::new(clock.clone());
-        let db = Sqlite::open(&home.path().join("cloud.db"), Arc::clone(&shared)).unwrap();
-        let db: Arc<dyn Db> = Arc::new(db);
+        let db = Db::open(&home.path().join("cloud.db"), Arc::clone(&shared)).unwrap();
         let BeginPaymentOutcome::New(id) = db.begin_payment(payment(1, 5)).await.unwrap() else {
             panic!()
         };
-        db.mark_settled(id, SettledBy::own(B256::repeat_byte(1))).await.unwrap();
+        db.mark_settled(id, SettledBy::transaction(B256::repeat_byte(1))).await.unwrap();
         let (driver, told) = (Arc::new(Said::default()), Arc::new(Mutex::new(Vec::new())));
         let heard = Arc::clone(&told);
         let report: OperatorNotifier =
@@ -359,7 +357,7 @@ async fn nobody_else_is_at_a_machine_while_the_keeper_stops_it() {
     let (machines, free) = (Arc::clone(&place.machines), Arc::new(Mutex::new(Vec::new())));
     let seen = Arc::clone(&free);
     *place.driver.stops.lock().unwrap() = Some(Box::new(move |id| {
-        seen.lock().unwrap().push(machines.live(id).drive.try_lock().is_ok());
+        seen.lock().unwrap().push(machines.live_machine(id).drive.try_lock().is_ok());
     }));
     *place.driver.ill.lock().unwrap() = true;
     place.clock.step(Span::from_secs(320));

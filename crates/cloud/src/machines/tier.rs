@@ -37,9 +37,9 @@ pub const TIERS: [MachineTierSpec; 5] = [
 ];
 
 impl MachineTierSpec {
-    /// The smallest that has what is asked for.
+    /// Returns the smallest tier with the requested resources.
     #[must_use]
-    pub fn of(asked: &CreateMachineRequest) -> Option<Self> {
+    pub fn for_request(asked: &CreateMachineRequest) -> Option<Self> {
         TIERS.into_iter().find(|tier| {
             tier.vcpu >= asked.vcpu
                 && tier.memory_mb >= asked.memory_mb
@@ -47,15 +47,15 @@ impl MachineTierSpec {
         })
     }
 
-    /// The one with this name.
+    /// Returns the tier with this name.
     #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         TIERS.into_iter().find(|tier| tier.name == name)
     }
 
-    /// As it is told.
+    /// Returns the tier's description for clients.
     #[must_use]
-    pub fn told(&self) -> MachineTier {
+    pub fn to_wire(&self) -> MachineTier {
         MachineTier {
             name: self.name.to_owned(),
             vcpu: self.vcpu,
@@ -78,10 +78,10 @@ impl MachineTierSpec {
     }
 }
 
-/// What the first so many minutes cost at this price of a month.
+/// Returns the cost of the first `minutes` minutes at this monthly price.
 ///
 /// # Errors
-/// When it cannot be counted.
+/// Fails if it cannot be counted.
 pub fn cost(monthly: Microcents, minutes: u64) -> Result<Microcents, MoneyError> {
     let product =
         i128::from(monthly.units()).checked_mul(minutes.into()).ok_or(MoneyError::Overflow)?;
@@ -89,19 +89,19 @@ pub fn cost(monthly: Microcents, minutes: u64) -> Result<Microcents, MoneyError>
     i64::try_from(rounded).map(Microcents::new).map_err(|_| MoneyError::Overflow)
 }
 
-/// What some minutes cost that come after these.
+/// Returns the cost of `more` minutes after the first `before`.
 ///
 /// # Errors
-/// When it cannot be counted.
+/// Fails if it cannot be counted.
 pub fn charge(monthly: Microcents, before: u64, more: u64) -> Result<Microcents, MoneyError> {
     let all = before.checked_add(more).ok_or(MoneyError::Overflow)?;
     cost(monthly, all)?.minus(cost(monthly, before)?)
 }
 
-/// What a wallet has to have before a machine of this price is started.
+/// Returns the credits that a wallet needs before a machine of this price is started.
 ///
 /// # Errors
-/// When it cannot be counted.
+/// Fails if it cannot be counted.
 pub fn first_period(monthly: Microcents) -> Result<Microcents, MoneyError> {
     cost(monthly, FIRST_MINUTES)
 }
@@ -138,7 +138,7 @@ mod tests {
         for tier in TIERS {
             let monthly = Microcents::from_cents(tier.monthly_cents).unwrap();
             assert_eq!(cost(monthly, 43_200).unwrap(), monthly);
-            assert_eq!(MachineTierSpec::named(tier.name), Some(tier));
+            assert_eq!(MachineTierSpec::from_name(tier.name), Some(tier));
         }
         let five = Microcents::from_cents(500).unwrap();
         assert_eq!(first_period(five).unwrap().cents_ceil(), 17);
@@ -155,7 +155,7 @@ mod tests {
             disk_gb,
             ..CreateMachineRequest::default()
         };
-        let name = |asked| MachineTierSpec::of(&asked).map(|tier| tier.name);
+        let name = |asked| MachineTierSpec::for_request(&asked).map(|tier| tier.name);
         assert_eq!(name(CreateMachineRequest::default()), Some("nano"));
         assert_eq!(name(asked(1, 1024, 10)), Some("micro"));
         assert_eq!(name(asked(2, 512, 1)), Some("small"));

@@ -1,5 +1,4 @@
-//! What a node is asked: a purchase against a node that answers by a table and
-//! takes the transaction apart.
+//! A purchase against a node that answers by a table and takes the transaction apart.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -27,7 +26,7 @@ use tokio::net::TcpListener;
 
 use crate::world::{ASSET, CHAIN, NOW, PAYEE, Wallet, get};
 
-/// What was broadcast.
+/// The transactions that were broadcast.
 type Sent = Arc<Mutex<Vec<Bytes>>>;
 
 async fn node(State(sent): State<Sent>, Json(ask): Json<Value>) -> Json<Value> {

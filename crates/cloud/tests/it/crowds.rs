@@ -22,7 +22,7 @@ const CALLS: u64 = 240;
 /// Tokens of each answer.
 const TOKENS: (i64, i64) = (7, 9);
 
-/// What a server does with a question that says so.
+/// Returns a server's answer to a question that names it.
 fn answer(what: char, asked: &Value, answered: &AtomicI64) -> Response {
     let refuse = |status| (StatusCode::from_u16(status).unwrap(), "{}").into_response();
     match what {

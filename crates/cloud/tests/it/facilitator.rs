@@ -155,7 +155,7 @@ async fn every_lie_of_a_seller_or_buyer_has_its_code() {
     );
 }
 
-/// What the facilitator says of a request, which is not that anything was paid.
+/// Checks the facilitator's refusal, which is never a claim that anything was paid.
 async fn refused(world: &World, request: &Value, wanted: &str) {
     let told = ask(world, "/settle", request).await.json();
     assert_eq!((&told["success"], &told["errorReason"]), (&json!(false), &json!(wanted)));

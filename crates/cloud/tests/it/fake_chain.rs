@@ -21,32 +21,32 @@ pub(crate) const PAYER: Address = Address::repeat_byte(0x6A);
 #[derive(Default)]
 pub(crate) struct FakeChain(Mutex<Ledger>);
 
-/// What it knows.
+/// The state of the chain.
 #[derive(Default)]
 pub(crate) struct Ledger {
     pub(crate) balances: HashMap<Address, U256>,
     used: HashSet<(Address, B256)>,
-    /// What was ever signed, by its hash.
+    /// All transactions ever signed, by hash.
     signed: HashMap<B256, Signed>,
-    /// What the signer has: the number of each intent and the fees of its last.
+    /// The signer's journal: the nonce of each intent and the fees of its last attempt.
     intents: HashMap<TransactionId, (u64, Fees)>,
     pool: BTreeMap<u64, B256>,
     blocks: Vec<Vec<Done>>,
-    /// How many blocks have to come after one, for it to stay.
+    /// The number of blocks that make a block final.
     pub(crate) confirmations: usize,
     /// No blocks are made.
     pub(crate) still: bool,
     /// Nobody can be asked.
     pub(crate) down: bool,
-    /// What is broadcast gets lost.
+    /// Broadcast transactions get lost.
     pub(crate) deaf: bool,
     /// The account that pays gas has nothing.
     pub(crate) poor: bool,
-    /// Whoever asks about this payer never hears anything.
+    /// Questions about this payer are never answered.
     pub(crate) stuck: Option<Address>,
-    /// What pays less for a unit of gas stays out of blocks.
+    /// Transactions that pay less for a unit of gas stay out of blocks.
     pub(crate) fee_floor: u64,
-    /// How often something was broadcast.
+    /// The number of broadcasts.
     pub(crate) heard: u32,
     /// The nonces of what was.
     pub(crate) told: HashSet<B256>,
@@ -67,7 +67,7 @@ struct Done {
     /// Nothing, when somebody else used the number for something else.
     authorization: Option<Authorization>,
     outcome: TxOutcome,
-    /// Whether the account that pays gas sent it.
+    /// The account that pays gas sent it.
     ours: bool,
 }
 
@@ -136,7 +136,7 @@ impl FakeChain {
 }
 
 impl Ledger {
-    /// What has moved.
+    /// Returns the transfers that happened.
     pub(crate) fn transfers(&self) -> Vec<Authorization> {
         let moved = |done: &Done| match done.outcome {
             TxOutcome::Succeeded => done.authorization.clone(),
@@ -145,18 +145,18 @@ impl Ledger {
         self.blocks.iter().flatten().filter_map(moved).collect()
     }
 
-    /// How many numbers of the account are in all blocks but the last `deep`.
+    /// Returns the number of the account's transactions in all blocks but the last `deep`.
     pub(crate) fn numbers(&self, deep: usize) -> u64 {
         let blocks = self.blocks.iter().take(self.blocks.len().saturating_sub(deep));
         blocks.flatten().filter(|done| done.ours).count() as u64
     }
 
-    /// How many transactions were signed.
+    /// Returns the number of signed transactions.
     pub(crate) fn signed(&self) -> usize {
         self.signed.len()
     }
 
-    /// How many wait for a block.
+    /// Returns the number of transactions that wait for a block.
     pub(crate) fn waiting(&self) -> usize {
         self.pool.len()
     }

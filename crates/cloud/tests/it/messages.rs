@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::chat::{PRICES, funded, funded_before, script, serve};
 use crate::world::{Reply, Wallet, World, get, post};
 
-/// What an upstream was sent: headers and body.
+/// The headers and the body that an upstream was sent.
 pub(crate) type Sent = Arc<Mutex<Vec<(HeaderMap, Value)>>>;
 
 /// An upstream that answers at this path: what is asked for as a stream with these events, and
@@ -151,7 +151,7 @@ pub(crate) async fn ask(world: &World, key: &str, body: &str) -> Reply {
     post(world.at(), "/v1/messages", &headers, body).await
 }
 
-/// What a usage costs in the world, where a cache makes no difference.
+/// Returns the cost of a usage in the world, where a cache makes no difference.
 pub(crate) fn cost(usage: &Value) -> i64 {
     let of = |name: &str| usage[name].as_i64().unwrap_or(0);
     let prompt = ["input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"];

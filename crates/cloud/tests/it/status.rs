@@ -1,4 +1,4 @@
-//! What an automaton says of itself over HTTP, and who gets to read it.
+//! The statuses of automatons over HTTP, and the right to read them.
 
 use automaton_core::time::Span;
 use serde_json::{Value, json};

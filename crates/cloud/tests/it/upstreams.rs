@@ -18,10 +18,10 @@ use crate::chat::{PRICES, funded_before, serve};
 use crate::messages::{self, event};
 use crate::world::{Reply, World, post};
 
-/// How often each upstream was asked.
+/// The number of questions to each upstream.
 type Asked = Arc<AtomicUsize>;
 
-/// What a server does with whatever it is asked.
+/// The conduct of a server.
 #[derive(Debug, Clone, Copy)]
 enum Conduct {
     Answers(u32),
@@ -101,7 +101,7 @@ async fn ask(world: &World, key: &str, body: &str) -> Reply {
     post(world.at(), "/v1/chat/completions", &[("Authorization", key)], body).await
 }
 
-/// What an answer of so many tokens costs here.
+/// Returns the cost of an answer of so many tokens here.
 fn price(tokens: i64) -> i64 {
     7 * PRICES.0 + tokens * PRICES.1
 }

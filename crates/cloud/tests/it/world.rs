@@ -280,7 +280,7 @@ impl World {
         self.account(key).await["balance_microcents"].as_i64().unwrap()
     }
 
-    /// What is set aside of it.
+    /// Returns the credits that are set aside.
     pub(crate) async fn held(&self, key: &str) -> i64 {
         self.account(key).await["held_microcents"].as_i64().unwrap()
     }

@@ -1,4 +1,4 @@
-//! What is asked of a model in the sandbox, what it costs, and how it is offered.
+//! Questions to a model in the sandbox, their cost, and the offer of the model.
 
 use std::sync::{Arc, Mutex};
 
@@ -89,7 +89,7 @@ fn metered() {
     });
 }
 
-/// What was shown as it came.
+/// The text that was shown as it came.
 #[derive(Default)]
 struct Shown(Mutex<String>);
 

@@ -1,4 +1,4 @@
-//! What is so of machines that are containers.
+//! Machines that are containers.
 
 use std::path::Path;
 

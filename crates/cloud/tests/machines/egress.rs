@@ -1,7 +1,7 @@
-//! What programs in machines reach outside, and how busy they may keep the host.
+//! The reach of programs in machines, and the load that they may put on the host.
 //!
-//! The servers are at 127.0.0.2, since `NO_PROXY` sends what is for 127.0.0.1 to the machine's
-//! own loopback.
+//! The servers are at 127.0.0.2, since `NO_PROXY` sends requests for 127.0.0.1 to the machine's own
+//! loopback.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;

@@ -1,4 +1,4 @@
-//! How machines come, what they cost, and how they go.
+//! The life of machines, and its cost.
 
 use std::fs;
 

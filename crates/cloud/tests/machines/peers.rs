@@ -22,14 +22,14 @@ pub(crate) const ALL: &[(&str, fn())] = &[
     ("peers::podman_is_refused_where_it_cannot_be", || over(containers::refused)),
 ];
 
-/// What it answers whoever asks it by hand.
+/// Returns podman's answer to a command by hand.
 pub(crate) fn podman(words: &[&str]) -> String {
     let output = ask(town::CONTAINERS.get().unwrap().parent().unwrap(), words);
     assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// What a configuration says of machines that are containers, after something else.
+/// Returns the configuration of machines that are containers, to append to another.
 pub(crate) fn rents(socket: &Path, image: &str) -> String {
     format!(r#","podman":{{"socket":"{}","image":"{image}"}}"#, socket.display())
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
-/// What the image is called.
+/// The name of the image.
 pub(crate) const IMAGE: &str = "localhost/automaton-machine";
 /// An image of one program, and the service over a store of its own.
 const SERVE: &str = r#"
@@ -33,7 +33,7 @@ fn command(program: &str) -> Command {
     Command::new(program)
 }
 
-/// Where it keeps everything, and what works whatever the host's control groups are.
+/// Returns options for a folder of its own, which work with all control groups of a host.
 fn options(home: &Path) -> Vec<String> {
     let at = |folder: &str| home.join(folder).display().to_string();
     let words = ["--runtime", "runc", "--storage-driver", "vfs", "--cgroup-manager", "cgroupfs"];

@@ -50,7 +50,7 @@ impl<'a> Shop<'a> {
         &self.machine.town.wallets[1]
     }
 
-    /// What pays a cent to the owner.
+    /// Authorizes a cent for the owner.
     fn cent(&self, nonce: u8) -> Authorization {
         let to = self.machine.town.wallets[0].address;
         Authorization { to, value: U256::from(CENT), ..self.customer().authorize(0, nonce) }
@@ -66,7 +66,7 @@ impl<'a> Shop<'a> {
         send(self.machine.town.world.at(), "POST /a?b=c", &headers, "the body").await
     }
 
-    /// How many requests the program has seen.
+    /// Returns the number of requests that the program has seen.
     async fn seen(&self) -> u32 {
         let count = self.machine.exec("grep -c 'HTTP/1' log || true").await;
         count.trim().parse().unwrap()

@@ -84,7 +84,7 @@ impl Town {
         Self { world: self.world.crash().await, ..self }
     }
 
-    /// Where its cloud keeps everything.
+    /// Returns the folder of its cloud.
     pub(crate) fn home(&self) -> PathBuf {
         self.world.config().data
     }

@@ -1,7 +1,9 @@
-//! Pure: how well a model has answered lately, as a circuit breaker.
+//! Pure: the health of a model, which decides whether it is asked last.
 //!
-//! One failure is nobody's fault; after several in a row, or one that only a person mends, the
-//! model is asked last for a while. It must never be left out for good, and what is wrong with a
+//! After several failures in a row, or one that only a person can mend, the model is asked last
+//! for a while. This is no `net::breaker`, which refuses requests until a single probe has
+//! succeeded: here nothing is refused and nothing is probed, the rest grows with each failure, and
+//! a clock that is set back ends it. A model must never be left out for good, and a mistake in a
 //! request must never be held against the model.
 
 use std::time::Duration;

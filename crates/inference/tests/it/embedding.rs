@@ -144,7 +144,7 @@ async fn served(status: u16, answer: &'static str) -> (ServedEmbedder, Arc<Mutex
     let url: Url =
         format!("http://{}/v1/embeddings", listener.local_addr().unwrap()).parse().unwrap();
     spawn(async move { axum::serve(listener, app).await.unwrap() });
-    let allow_private_origins = vec![Origin::of(&url).unwrap()];
+    let allow_private_origins = vec![Origin::from_url(&url).unwrap()];
     let config = HttpClientConfig { allow_private_origins, ..HttpClientConfig::default() };
     let (client, model) = (HttpClient::new(config).unwrap(), ModelId::from("minilm"));
     (ServedEmbedder::new(EmbeddingServer::new(client, url, model, ApiAuth::None)), asked)

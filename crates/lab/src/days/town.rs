@@ -8,7 +8,7 @@ use alloy_primitives::{Address, U256};
 use automaton_agent::treasury::PaymentContext;
 use automaton_client::CloudClient;
 use automaton_cloud::billing::chain::CALLED;
-use automaton_cloud::db::sqlite::Sqlite;
+use automaton_cloud::db::Db;
 use automaton_cloud::{CloudBackend, CloudConfig, CloudDeps, CloudServer};
 use automaton_core::faults::NoFaults;
 use automaton_core::money::MicroUsdc;
@@ -98,10 +98,10 @@ impl DaysTown {
         funded.map_err(setup_error("chain"))?;
         let config = config(&chain.url(), &model.base_url(), tariff);
         let config = CloudConfig::parse(&config).map_err(setup_error("cloud"))?;
-        let db = Sqlite::open_here(&place.join("cloud.db"), Arc::clone(&clock), Box::new(|| ()));
+        let db = Db::open_here(&place.join("cloud.db"), Arc::clone(&clock), Box::new(|| ()));
         let ground = CloudBackend {
             chain: CloudServer::settlement(&config, payer).map_err(setup_error("cloud"))?,
-            db: Arc::new(db.map_err(setup_error("cloud"))?),
+            db: db.map_err(setup_error("cloud"))?,
         };
         let deps = CloudDeps {
             clock: Arc::clone(&clock),

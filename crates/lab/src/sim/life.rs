@@ -10,7 +10,7 @@ use alloy_primitives::Address;
 use automaton_agent::NoEvents;
 use automaton_agent::treasury::{PaymentContext, Treasury, TreasuryDeps};
 use automaton_client::CloudClient;
-use automaton_cloud::db::sqlite::Sqlite;
+use automaton_cloud::db::Db;
 use automaton_cloud::{CloudBackend, CloudConfig, CloudDeps, CloudServer};
 use automaton_core::id::IdGenerator;
 use automaton_core::money::Microcents;
@@ -192,13 +192,13 @@ impl SimCloud {
     pub(super) async fn begin(body: &SimProcess, chain: &Arc<SimChain>) -> Result<Self, SimError> {
         let made = |error| SimError::setup("cloud", error);
         let clock: Arc<dyn Clock> = Arc::new(body.wall.clone());
-        let db = Sqlite::open_here(&body.disk.path(), Arc::clone(&clock), body.on_sync());
+        let db = Db::open_here(&body.disk.path(), Arc::clone(&clock), body.on_sync());
         let ground = CloudBackend {
             chain: Arc::new(SimSettlement {
                 chain: Arc::clone(chain),
                 fuse: Arc::clone(&body.fuse),
             }),
-            db: Arc::new(db.map_err(|error| SimError::setup("cloud", error))?),
+            db: db.map_err(|error| SimError::setup("cloud", error))?,
         };
         let deps = CloudDeps {
             clock,

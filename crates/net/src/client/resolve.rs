@@ -14,7 +14,7 @@ use crate::ssrf::{AddressClass, AddressScope, classify};
 pub(crate) struct ForbiddenAddressError {
     /// The address.
     pub(crate) address: IpAddr,
-    /// What is wrong with it.
+    /// The kind of address.
     pub(crate) class: AddressClass,
 }
 
@@ -47,7 +47,7 @@ impl Resolve for Resolver {
 /// Returns the addresses of a name: those of the system, but for names of this machine.
 ///
 /// # Errors
-/// When the system knows none.
+/// Fails if the system knows none.
 pub(crate) async fn lookup(name: &str) -> std::io::Result<Vec<IpAddr>> {
     if is_localhost(name) {
         return Ok(vec![IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)]);
@@ -56,10 +56,10 @@ pub(crate) async fn lookup(name: &str) -> std::io::Result<Vec<IpAddr>> {
     Ok(found.map(|place| place.ip()).collect())
 }
 
-/// Whether a name is `localhost` or below it. Such a name means this machine and nothing else
-/// (RFC 6761, section 6.3), so no server of names is asked about it: many resolvers do not
-/// know it, and one that answers with another address would lead astray. The addresses are
-/// judged as all others are: a name that nobody spelled out reaches no loopback address.
+/// Returns whether a name is `localhost` or below it. Such a name means this machine and nothing
+/// else (RFC 6761, section 6.3), so no name server is asked about it: many do not know it, and one
+/// that answers with another address would lead astray. The addresses are judged like all others: a
+/// name that is not allowlisted reaches no loopback address.
 fn is_localhost(name: &str) -> bool {
     let name = name.strip_suffix('.').unwrap_or(name);
     let last = name.rsplit('.').next().unwrap_or(name);
@@ -67,7 +67,7 @@ fn is_localhost(name: &str) -> bool {
     last.eq_ignore_ascii_case("localhost") && !has_empty_label
 }
 
-/// Whether every one of these addresses is within reach.
+/// Checks that all of these addresses may be reached.
 pub(crate) fn judge(
     reach: AddressScope,
     found: &[SocketAddr],
@@ -98,7 +98,7 @@ mod tests {
                 found.into_iter().map(|it| SocketAddr::new(it, 80)).collect();
             let refused = judge(AddressScope::Global, &places).unwrap_err();
             assert_eq!(refused.class, AddressClass::Loopback, "{name}");
-            assert!(judge(AddressScope::SpelledName, &places).is_ok(), "{name}");
+            assert!(judge(AddressScope::AllowlistedName, &places).is_ok(), "{name}");
         }
         for name in ["localhost.example", "notlocalhost", "local", "a..localhost", ".localhost", ""]
         {
@@ -113,7 +113,7 @@ mod tests {
         let metadata = "169.254.169.254:0".parse().unwrap();
         assert!(judge(AddressScope::Global, &[global]).is_ok());
         assert!(judge(AddressScope::Global, &[global, private]).is_err());
-        assert!(judge(AddressScope::SpelledName, &[global, private]).is_ok());
-        assert!(judge(AddressScope::SpelledName, &[private, metadata]).is_err());
+        assert!(judge(AddressScope::AllowlistedName, &[global, private]).is_ok());
+        assert!(judge(AddressScope::AllowlistedName, &[private, metadata]).is_err());
     }
 }

@@ -29,20 +29,24 @@ impl Proxy {
     pub(super) async fn dial(
         &self,
         to: &Origin,
-        spelled: bool,
+        allowlisted: bool,
     ) -> Result<TcpStream, ExchangeFailure> {
-        let reached = timeout(CONNECT, self.reach(to, spelled)).await;
+        let reached = timeout(CONNECT, self.open_stream(to, allowlisted)).await;
         reached.unwrap_or_else(|_| {
-            Err(ExchangeFailure::told(
+            Err(ExchangeFailure::with_sentence(
                 EgressEndReason::Late,
                 format!("{to} took no connection in {CONNECT:?}."),
             ))
         })
     }
 
-    async fn reach(&self, to: &Origin, spelled: bool) -> Result<TcpStream, ExchangeFailure> {
+    async fn open_stream(
+        &self,
+        to: &Origin,
+        allowlisted: bool,
+    ) -> Result<TcpStream, ExchangeFailure> {
         let unreachable = |why: &dyn std::fmt::Display| {
-            ExchangeFailure::told(
+            ExchangeFailure::with_sentence(
                 EgressEndReason::Unreachable,
                 format!("{to} cannot be reached: {why}."),
             )
@@ -51,16 +55,16 @@ impl Proxy {
             Some(address) => vec![address],
             None => self.names.lookup(to.host()).await.map_err(|error| unreachable(&error))?,
         };
-        let reach = match (spelled, to.address()) {
+        let scope = match (allowlisted, to.address()) {
             (false, _) => AddressScope::Global,
-            (true, None) => AddressScope::SpelledName,
-            (true, Some(_)) => AddressScope::SpelledAddress,
+            (true, None) => AddressScope::AllowlistedName,
+            (true, Some(_)) => AddressScope::AllowlistedAddress,
         };
         let places: Vec<SocketAddr> =
             addresses.into_iter().map(|address| (address, to.port()).into()).collect();
-        judge(reach, &places).map_err(|forbidden| {
+        judge(scope, &places).map_err(|forbidden| {
             let sentence = format!("{to} leads to {forbidden}: {}.", self.remedy.origins);
-            ExchangeFailure::told(EgressEndReason::Address, sentence)
+            ExchangeFailure::with_sentence(EgressEndReason::Address, sentence)
         })?;
         let mut last = unreachable(&"its name has no address");
         for place in places {

@@ -17,11 +17,11 @@ use crate::limits::EGRESS_CONNECTIONS_MAX;
 
 /// Bytes of a request that are looked at: a method, a blank and the first byte of the target.
 const BEGINNING_BYTES: usize = 24;
-/// How long a client may take for these.
+/// The longest time for the beginning of a connection.
 const BEGINNING_WITHIN: Duration = Duration::from_secs(20);
-/// How often they are looked at.
+/// The interval at which beginnings are checked.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
-/// How long the server may take to accept a connection.
+/// The longest time until the server accepts a connection.
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 
 /// Returns true if a request asks the address that it was sent to: its target is a path. A

@@ -20,12 +20,12 @@ use crate::limits::EGRESS_HEAD;
 /// Bytes of a request that are read and thrown away, so that the answer is not lost.
 const REST_BYTES_MAX: u64 = 1 << 20;
 
-/// What was read of a request before it was judged.
+/// The part of a request that was read before it was judged.
 pub(super) struct ParsedRequest {
     pub(super) head: RequestHead,
     /// The head as it came, and what came with it.
     pub(super) bytes: Vec<u8>,
-    /// Where the head ends.
+    /// The end of the head.
     pub(super) body_at: usize,
 }
 
@@ -63,13 +63,13 @@ pub(super) async fn serve<G: Gate>(run: Arc<ProxyRun<G>>, mut client: TcpStream)
                 && matches!(end, EgressEndReason::Idle | EgressEndReason::TooLong)
             {
                 let sentence = format!("{} did not answer in time.", pass.to);
-                say(&mut client, &ProxyErrorResponse::of(end, sentence)).await;
+                send_refusal(&mut client, &ProxyErrorResponse::from_end(end, sentence)).await;
             }
             let (bytes_up, bytes_down) = meter.bytes();
             let came = EgressOutcome { status: meter.status(), bytes_up, bytes_down, end };
             run.gate.ended(pass.ticket, came).await;
         }
-        Err(Some(says)) => say(&mut client, &says).await,
+        Err(Some(says)) => send_refusal(&mut client, &says).await,
         Err(None) => {}
     }
 }
@@ -87,7 +87,7 @@ async fn judge<G: Gate>(
     Ok((opened, pass))
 }
 
-/// Reads a head, or says what is wrong with it. Who sends nothing is told nothing.
+/// Reads a head, or returns its defect. A client that sends nothing gets no answer.
 async fn open(client: &mut TcpStream) -> Result<ParsedRequest, Option<ProxyErrorResponse>> {
     let mut bytes = Vec::with_capacity(1024);
     let reading = async {
@@ -127,7 +127,7 @@ async fn pass_on<G: Gate>(
     pass: &AllowedRequest<G::Ticket>,
     meter: &Arc<TrafficMeter>,
 ) -> EgressEndReason {
-    let passed = match run.proxy.dial(&pass.to, pass.spelled).await {
+    let passed = match run.proxy.dial(&pass.to, pass.allowlisted).await {
         Ok(upstream) => {
             let upstream = MeteredStream::new(upstream, Arc::clone(meter));
             match opened.head.is_tunnel() {
@@ -140,20 +140,20 @@ async fn pass_on<G: Gate>(
     let Err(ExchangeFailure { end, sentence }) = passed else { return EgressEndReason::Done };
     let end = meter.cut().unwrap_or(end);
     if let Some(sentence) = sentence {
-        say(client, &ProxyErrorResponse::of(end, sentence)).await;
+        send_refusal(client, &ProxyErrorResponse::from_end(end, sentence)).await;
     }
     end
 }
 
-/// Why a request was not passed on to its end.
+/// The reason why a request was not passed on to its end.
 pub(super) struct ExchangeFailure {
     pub(super) end: EgressEndReason,
-    /// What the program is told, where nothing was answered yet.
+    /// The sentence for the program, if nothing was answered yet.
     pub(super) sentence: Option<String>,
 }
 
 impl ExchangeFailure {
-    pub(super) const fn told(end: EgressEndReason, sentence: String) -> Self {
+    pub(super) const fn with_sentence(end: EgressEndReason, sentence: String) -> Self {
         Self { end, sentence: Some(sentence) }
     }
 }
@@ -172,8 +172,8 @@ impl ProxyErrorResponse {
         Self { status, rule, sentence }
     }
 
-    /// That a request came to this end before it was answered.
-    fn of(end: EgressEndReason, sentence: String) -> Self {
+    /// Creates the response to a request that came to this end before it was answered.
+    fn from_end(end: EgressEndReason, sentence: String) -> Self {
         let status = match end {
             EgressEndReason::Address => "403 Refused",
             EgressEndReason::Late | EgressEndReason::Idle | EgressEndReason::TooLong => {
@@ -185,9 +185,9 @@ impl ProxyErrorResponse {
     }
 }
 
-/// Answers, and lets the client read it: what it still sends is thrown away, since closing
-/// on unread bytes would reset the connection.
-async fn say(client: &mut TcpStream, says: &ProxyErrorResponse) {
+/// Sends a refusal and lets the client read it. Bytes that the client still sends are thrown
+/// away, since closing on unread bytes would reset the connection.
+async fn send_refusal(client: &mut TcpStream, says: &ProxyErrorResponse) {
     let ProxyErrorResponse { status, rule, sentence } = says;
     // Clients that show no body show this.
     let by = if status.ends_with("Refused") { format!(" by {rule}") } else { String::new() };

@@ -42,10 +42,10 @@ const OF_ONE_HOP: [&str; 9] = [
     "upgrade",
 ];
 
-/// What only the proxy itself says.
+/// The header that only the proxy itself sets.
 const REFUSED: &str = "x-automaton-refused";
 
-/// What stands in the place of a credential.
+/// The replacement for a credential.
 const HIDDEN: &str = "***";
 
 /// Sends a request on and its answer back.
@@ -60,7 +60,7 @@ pub(super) async fn run<T>(
     let to = &pass.to;
     let no_way = |error: &dyn std::fmt::Display| {
         let sentence = format!("{to} cannot be spoken to: {error}.");
-        ExchangeFailure::told(EgressEndReason::Unreachable, sentence)
+        ExchangeFailure::with_sentence(EgressEndReason::Unreachable, sentence)
     };
     let upstream: Box<dyn ByteStream> = match to.scheme() {
         Scheme::Http => Box::new(upstream),
@@ -167,7 +167,7 @@ fn redact(value: &mut HeaderValue, secret: &str) {
     *value = hidden.unwrap_or(HeaderValue::from_static(HIDDEN));
 }
 
-/// Whether a header, in lower case, is about one connection and never passed on.
+/// Returns whether a header, in lower case, concerns one connection and is never passed on.
 #[must_use]
 pub fn is_of_one_hop(name: &str) -> bool {
     OF_ONE_HOP.contains(&name) || name.starts_with("proxy-")
@@ -194,7 +194,7 @@ pub fn of_this_hop(headers: &mut HeaderMap) {
     }
 }
 
-/// What is said when the host's answer is none, or the request was cut off.
+/// Returns the response for an unusable answer of the host, or for a request that was cut off.
 fn broken(to: &Origin, meter: &TrafficMeter) -> ProxyResponse {
     let (status, why) = match meter.cut() {
         Some(EgressEndReason::RequestBytes | EgressEndReason::RunBytes) => {

@@ -1,8 +1,8 @@
-//! Pure: the head of a request, read strictly.
+//! Pure: parses the head of a request, strictly.
 //!
-//! Whatever two programs could read differently is refused: line ends that are none,
-//! folded lines, two lengths, a `Host` that is not the target's. So no request can be
-//! hidden in another one. Where the request goes is derived from its target alone.
+//! Everything that two programs could read differently is refused: malformed line ends, folded
+//! lines, two lengths, a `Host` that is not the target's. So no request can be hidden in another
+//! one. The target alone decides where the request goes.
 
 use reqwest::Url;
 
@@ -12,7 +12,7 @@ use crate::origin::Origin;
 /// The end of a head.
 const END: &[u8] = b"\r\n\r\n";
 
-/// Why a request is not understood.
+/// The reason why a request cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RequestHeadError {
     /// It is larger than a head may be, or its target than a target.
@@ -48,7 +48,7 @@ pub enum RequestHeadError {
 }
 
 impl RequestHeadError {
-    /// What `x-automaton-refused` says.
+    /// Returns the value of `x-automaton-refused`.
     #[must_use]
     pub const fn rule(&self) -> &'static str {
         match self {
@@ -67,22 +67,22 @@ impl RequestHeadError {
 pub struct RequestHead {
     /// The method, in capitals.
     pub method: String,
-    /// Where it goes; `https://host:port/` for a CONNECT.
+    /// The target; `https://host:port/` for a CONNECT.
     pub url: Url,
     /// The origin of that.
     pub origin: Origin,
 }
 
 impl RequestHead {
-    /// Whether it asks for a tunnel.
+    /// Returns whether the request asks for a tunnel.
     #[must_use]
     pub fn is_tunnel(&self) -> bool {
         self.method == "CONNECT"
     }
 }
 
-/// How many bytes of these are the head, once it is whole; in the first `seen` of them it
-/// was found not to end, and they are not looked at again.
+/// Returns the length of the head in bytes, once it is complete. It is known not to end in the
+/// first `seen` bytes, which are not searched again.
 ///
 /// # Errors
 /// [`RequestHeadError::Large`] when it cannot become whole any more.
@@ -100,7 +100,7 @@ pub fn length(bytes: &[u8], seen: usize) -> Result<Option<usize>, RequestHeadErr
 /// Reads a whole head, its empty line included.
 ///
 /// # Errors
-/// When there is any doubt about what it says.
+/// Fails if there is any doubt about what it says.
 pub fn parse(head: &[u8]) -> Result<RequestHead, RequestHeadError> {
     if head.len() > EGRESS_HEAD_BYTES_MAX {
         return Err(RequestHeadError::Large);
@@ -113,7 +113,7 @@ pub fn parse(head: &[u8]) -> Result<RequestHead, RequestHeadError> {
     let (method, target, minor) = request_line(line)?;
     let tunnel = method == "CONNECT";
     let url = if tunnel { authority(target)? } else { absolute(target)? };
-    let origin = Origin::of(&url).map_err(|_| RequestHeadError::Target)?;
+    let origin = Origin::from_url(&url).map_err(|_| RequestHeadError::Target)?;
     headers(lines, &origin, tunnel, minor)?;
     Ok(RequestHead { method: method.to_owned(), url, origin })
 }
@@ -170,8 +170,8 @@ fn absolute(target: &str) -> Result<Url, RequestHeadError> {
     Url::parse(target).map_err(|_| RequestHeadError::Target)
 }
 
-/// Whether it is a host in plain letters: a name, an IPv4 address or one of IPv6 in
-/// brackets. Neither a user nor an escape has a place in it.
+/// Returns whether a text is a host in plain letters: a name, an IPv4 address or an IPv6 address in
+/// brackets. Neither a user nor an escape may be in it.
 fn is_host(text: &str) -> bool {
     let inner = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
     let (bare, colons) = inner.map_or((text, false), |inner| (inner, true));
@@ -229,7 +229,7 @@ fn headers<'a>(
     if clear { Ok(()) } else { Err(RequestHeadError::Length) }
 }
 
-/// Whether a `Host` says the same place as the target.
+/// Returns whether a `Host` names the same place as the target.
 fn is_of(host: &str, origin: &Origin) -> bool {
     let bare = host
         .rsplit_once(':')
@@ -239,7 +239,7 @@ fn is_of(host: &str, origin: &Origin) -> bool {
     }
     let url = Url::parse(&format!("{}://{host}/", origin.scheme().name()));
     // silent-ok: what is no URL names no place.
-    url.ok().and_then(|url| Origin::of(&url).ok()).is_some_and(|named| named == *origin)
+    url.ok().and_then(|url| Origin::from_url(&url).ok()).is_some_and(|named| named == *origin)
 }
 
 #[cfg(test)]

@@ -15,16 +15,16 @@ use tokio::time::{Instant, sleep};
 
 use crate::limits::Allowance;
 
-/// What went over one connection.
+/// The traffic of one connection.
 #[derive(Debug)]
 pub(super) struct TrafficMeter {
     allowance: Allowance,
     up: AtomicU64,
     down: AtomicU64,
-    /// Of all connections of the same command.
+    /// The bytes of all connections of the same command.
     run: Arc<AtomicU64>,
     cut: OnceLock<EgressEndReason>,
-    /// Of the host's answer, or of the tunnel's.
+    /// The status of the host's answer, or of the tunnel's.
     status: OnceLock<u16>,
 }
 
@@ -40,7 +40,7 @@ impl TrafficMeter {
         (self.up.load(Relaxed), self.down.load(Relaxed))
     }
 
-    /// Why the connection was cut, when it was.
+    /// Returns the reason why the connection was cut, if it was.
     pub(super) fn cut(&self) -> Option<EgressEndReason> {
         self.cut.get().copied()
     }

@@ -82,8 +82,8 @@ fn only_what_the_creator_wrote_in_digits_reaches_everything() {
     for (text, class) in TABLE {
         assert_eq!(AddressScope::Global.permits(class), class == Global, "{text}");
         let by_name = matches!(class, Global | Loopback | Private);
-        assert_eq!(AddressScope::SpelledName.permits(class), by_name, "{text}");
-        assert!(AddressScope::SpelledAddress.permits(class), "{text}");
+        assert_eq!(AddressScope::AllowlistedName.permits(class), by_name, "{text}");
+        assert!(AddressScope::AllowlistedAddress.permits(class), "{text}");
     }
 }
 
@@ -102,7 +102,7 @@ fn disguised_spellings_become_the_address_that_they_mean() {
         ("①②⑦.0.0.1", Loopback),
     ] {
         let url = Url::parse(&format!("http://{host}/")).unwrap();
-        let origin = crate::Origin::of(&url).unwrap();
+        let origin = crate::Origin::from_url(&url).unwrap();
         let address = origin.address().unwrap_or_else(|| panic!("{host} stayed a name"));
         assert_eq!(classify(address), class, "{host}");
     }

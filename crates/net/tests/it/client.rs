@@ -41,7 +41,7 @@ async fn a_request_arrives_and_its_answer_is_read() {
     assert!(!format!("{request:?}").contains("q=1"), "{request:?}");
     let response = client_for(&server).request(request).await.unwrap();
     assert_eq!((response.status, response.media_type().as_deref()), (404, Some("text/plain")));
-    assert_eq!(response.body.whole().await.unwrap(), b"no!\n");
+    assert_eq!(response.body.read_to_end().await.unwrap(), b"no!\n");
     let heard = server.heard.await.unwrap();
     assert!(heard.starts_with("POST /path?q=1 HTTP/1.1\r\n"), "{heard}");
     for part in ["authorization: Bearer key", "user-agent: automaton/", "\r\n\r\n{}"] {
@@ -77,7 +77,7 @@ async fn self_signed() -> Url {
 #[tokio::test]
 async fn a_certificate_that_is_not_trusted_is_told_as_such_and_tried_once() {
     let url = self_signed().await;
-    let allow_private_origins = vec![Origin::of(&url).unwrap()];
+    let allow_private_origins = vec![Origin::from_url(&url).unwrap()];
     let config = HttpClientConfig { allow_private_origins, ..HttpClientConfig::default() };
     let error = HttpClient::new(config).unwrap().request(get(&url)).await.unwrap_err();
     assert!(matches!(error, NetError::Untrusted { .. }), "{}", chain(&error));
@@ -134,7 +134,7 @@ async fn an_endless_body_ends_at_the_cap() {
     .await;
     let request = HttpRequest { body_bytes_max: 100_000, ..get(&server.url) };
     let response = client_for(&server).request(request).await.unwrap();
-    let error = response.body.whole().await.unwrap_err();
+    let error = response.body.read_to_end().await.unwrap_err();
     assert!(matches!(error, NetError::TooLarge { .. }), "{error}");
     assert_eq!(error.kind(), ErrorClass::Upstream);
     // The server notices that nobody reads any more.
@@ -182,7 +182,7 @@ async fn a_dripping_body_meets_the_total_deadline() {
     let deadlines = Deadlines { idle: Duration::from_secs(10), total: Duration::from_millis(400) };
     let request = HttpRequest { deadlines, ..get(&server.url) };
     let response = client_for(&server).request(request).await.unwrap();
-    let error = response.body.whole().await.unwrap_err();
+    let error = response.body.read_to_end().await.unwrap_err();
     assert!(matches!(error, NetError::TimedOut { late: DeadlineKind::Total(_), .. }), "{error}");
 }
 
@@ -194,7 +194,7 @@ async fn a_cut_body_is_an_error_and_not_a_shorter_answer() {
     ] {
         let server = answers(bytes).await;
         let response = client_for(&server).request(get(&server.url)).await.unwrap();
-        let error = response.body.whole().await.unwrap_err();
+        let error = response.body.read_to_end().await.unwrap_err();
         assert!(matches!(error, NetError::BrokenOff { .. }), "{error}");
     }
 }
@@ -264,7 +264,7 @@ async fn a_name_that_is_spelled_out_may_be_this_machine() {
     let server = answers("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await;
     let mut url = server.url.clone();
     url.set_host(Some("localhost")).unwrap();
-    let allow_private_origins = vec![Origin::of(&url).unwrap()];
+    let allow_private_origins = vec![Origin::from_url(&url).unwrap()];
     let client =
         HttpClient::new(HttpClientConfig { allow_private_origins, ..HttpClientConfig::default() })
             .unwrap();
@@ -286,7 +286,7 @@ async fn an_encrypted_origin_hears_no_plain_text() {
     let server = answers("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await;
     let mut url = server.url.clone();
     url = Url::parse(&url.as_str().replace("http:", "https:")).unwrap();
-    let allow_private_origins = vec![Origin::of(&url).unwrap()];
+    let allow_private_origins = vec![Origin::from_url(&url).unwrap()];
     let client =
         HttpClient::new(HttpClientConfig { allow_private_origins, ..HttpClientConfig::default() })
             .unwrap();

@@ -24,7 +24,7 @@ const OK: &str = "HTTP/1.1 200 OK\r\npayment-response: e30=\r\ncontent-length: 5
 const DOWN: &str = "HTTP/1.1 503 Down\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
 const HANGS_UP: &str = "";
 
-/// What a payer says.
+/// A payer's answer.
 #[derive(Debug, thiserror::Error)]
 enum Said {
     #[error(transparent)]
@@ -134,7 +134,7 @@ async fn whatever_becomes_of_a_payment_the_payer_hears_it_and_it_is_not_sent_aga
 async fn a_connection_that_breaks_under_a_payment_is_not_made_anew() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = Url::parse(&format!("http://{}/", listener.local_addr().unwrap())).unwrap();
-    let origin = Origin::of(&url).unwrap();
+    let origin = Origin::from_url(&url).unwrap();
     let serving = tokio::spawn(async move {
         // The connection of the demand is kept, is used again, and breaks.
         let (mut stream, _) = listener.accept().await.unwrap();

@@ -27,7 +27,7 @@ const CREDENTIAL: &str = "Bearer only-the-proxy-knows";
 #[derive(Default)]
 struct TestGate {
     refused: Vec<Origin>,
-    spelled: Vec<Origin>,
+    allowlisted: Vec<Origin>,
     credential: bool,
     tls: bool,
     asked: Mutex<Vec<String>>,
@@ -51,9 +51,14 @@ impl Gate for TestGate {
             }
             let value = Secret::new(CREDENTIAL.to_owned());
             let headers = self.credential.then(|| ("authorization".to_owned(), value));
-            let spelled = self.spelled.contains(&origin);
+            let allowlisted = self.allowlisted.contains(&origin);
             let to = if self.tls { origin.over_tls() } else { origin };
-            Ok(AllowedRequest { ticket: (), to, spelled, headers: headers.into_iter().collect() })
+            Ok(AllowedRequest {
+                ticket: (),
+                to,
+                allowlisted,
+                headers: headers.into_iter().collect(),
+            })
         })
     }
 
@@ -104,9 +109,10 @@ async fn serve(gate: TestGate, names: Book, allowance: Allowance) -> Served {
 }
 
 /// A proxy that may reach these origins.
-async fn to(spelled: &[&Origin]) -> Served {
-    let spelled = spelled.iter().copied().cloned().collect();
-    serve(TestGate { spelled, ..TestGate::default() }, Book::default(), Allowance::default()).await
+async fn to(allowlisted: &[&Origin]) -> Served {
+    let allowlisted = allowlisted.iter().copied().cloned().collect();
+    serve(TestGate { allowlisted, ..TestGate::default() }, Book::default(), Allowance::default())
+        .await
 }
 
 impl Served {
@@ -285,10 +291,11 @@ async fn a_name_is_asked_for_once_and_judged_whole() {
         Book(HashMap::from([(name.to_owned(), all)]), AtomicUsize::new(0))
     };
     // First a good address, then the one that it is really about: the second is never seen.
-    let spelled = TestGate { spelled: vec![place("rebind.example")], ..TestGate::default() };
+    let allowlisted =
+        TestGate { allowlisted: vec![place("rebind.example")], ..TestGate::default() };
     let rebinding =
         book("rebind.example", vec![vec![local], vec!["169.254.169.254".parse().unwrap()]]);
-    let proxy = serve(spelled, rebinding, Allowance::default()).await;
+    let proxy = serve(allowlisted, rebinding, Allowance::default()).await;
     assert!(proxy.get(&place("rebind.example")).await.ends_with("hi"));
     assert_eq!(host.heard().len(), 1);
     // Asked again, it is judged again.
@@ -310,8 +317,11 @@ async fn a_credential_goes_in_and_never_comes_back_in_a_header() {
          content-length: 0\r\n\r\n"
     );
     let host = script(&[&answer]).await;
-    let gate =
-        TestGate { credential: true, spelled: vec![host.origin.clone()], ..TestGate::default() };
+    let gate = TestGate {
+        credential: true,
+        allowlisted: vec![host.origin.clone()],
+        ..TestGate::default()
+    };
     let proxy = serve(gate, Book::default(), Allowance::default()).await;
     let (_, name) = host.origin.as_pair();
     let said = proxy
@@ -335,7 +345,7 @@ async fn a_credential_for_tls_is_never_sent_in_the_open() {
     let gate = TestGate {
         credential: true,
         tls: true,
-        spelled: vec![host.origin.clone()],
+        allowlisted: vec![host.origin.clone()],
         ..TestGate::default()
     };
     let proxy = serve(gate, Book::default(), Allowance::default()).await;
@@ -401,7 +411,7 @@ async fn a_tunnel_greets_the_host_that_was_asked_for() {
     let (port, heard) = echo().await;
     let (named, bare) = (format!("a.example:{port}"), format!("127.0.0.1:{port}"));
     let places = [&named, &bare].map(|place| origin(&format!("https://{place}")));
-    let gate = TestGate { spelled: places.to_vec(), credential: true, ..TestGate::default() };
+    let gate = TestGate { allowlisted: places.to_vec(), credential: true, ..TestGate::default() };
     let book = Book(
         HashMap::from([("a.example".to_owned(), vec![vec!["127.0.0.1".parse().unwrap()]])]),
         AtomicUsize::new(0),
@@ -436,7 +446,7 @@ async fn a_tunnel_greets_the_host_that_was_asked_for() {
 async fn bytes_and_requests_have_limits() {
     let big = format!("HTTP/1.1 200 OK\r\ncontent-length: 50000\r\n\r\n{}", "x".repeat(50_000));
     let host = script(&[&big]).await;
-    let gate = || TestGate { spelled: vec![host.origin.clone()], ..TestGate::default() };
+    let gate = || TestGate { allowlisted: vec![host.origin.clone()], ..TestGate::default() };
     let limits = Allowance { bytes_per_request: 20_000, ..Allowance::default() };
     let proxy = serve(gate(), Book::default(), limits).await;
     let said = proxy.get(&host.origin).await;
@@ -476,13 +486,13 @@ async fn bytes_and_requests_have_limits() {
 async fn who_says_nothing_for_long_is_left() {
     let host = script(&[SILENCE]).await;
     let limits = Allowance { idle: Duration::from_millis(100), ..Allowance::default() };
-    let gate = TestGate { spelled: vec![host.origin.clone()], ..TestGate::default() };
+    let gate = TestGate { allowlisted: vec![host.origin.clone()], ..TestGate::default() };
     let proxy = serve(gate, Book::default(), limits).await;
     let said = proxy.get(&host.origin).await;
     assert!(said.starts_with("HTTP/1.1 504 Gateway Timeout\r\n"), "{said}");
     assert_eq!(proxy.gate.came().await.end, EgressEndReason::Idle);
     let limits = Allowance { total: Duration::from_millis(100), ..Allowance::default() };
-    let gate = TestGate { spelled: vec![host.origin.clone()], ..TestGate::default() };
+    let gate = TestGate { allowlisted: vec![host.origin.clone()], ..TestGate::default() };
     let proxy = serve(gate, Book::default(), limits).await;
     assert!(proxy.get(&host.origin).await.contains("egress.too_long"));
 }

@@ -1,4 +1,4 @@
-//! What is sent again, what is not, and when an origin is left alone.
+//! Repeats of requests, and origins that are left alone.
 
 use std::time::Duration;
 

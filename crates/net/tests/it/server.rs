@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 pub(crate) struct Server {
     pub(crate) url: Url,
     pub(crate) origin: Origin,
-    /// What the client sent, up to the end of its head and body.
+    /// The client's bytes, up to the end of its head and body.
     pub(crate) heard: JoinHandle<String>,
 }
 
@@ -26,7 +26,7 @@ where
 {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = Url::parse(&format!("http://{}/path?q=1", listener.local_addr().unwrap())).unwrap();
-    let origin = Origin::of(&url).unwrap();
+    let origin = Origin::from_url(&url).unwrap();
     let heard = tokio::spawn(async move {
         let (mut stream, _) = listener.accept().await.unwrap();
         let mut heard = vec![0; 4096];
@@ -97,7 +97,7 @@ pub(crate) async fn script(answers: &[&str]) -> Script {
             }
         }
     });
-    Script { origin: Origin::of(&url).unwrap(), url, heard }
+    Script { origin: Origin::from_url(&url).unwrap(), url, heard }
 }
 
 /// No chance at all: the shortest waits.

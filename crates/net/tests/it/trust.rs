@@ -45,7 +45,7 @@ async fn serves_as_signed_by(authority: &Authority) -> Url {
 }
 
 async fn get(url: &Url, authorities: PrivateAuthorities) -> Result<u16, NetError> {
-    let allow_private_origins = vec![Origin::of(url).unwrap()];
+    let allow_private_origins = vec![Origin::from_url(url).unwrap()];
     let config =
         HttpClientConfig { allow_private_origins, authorities, ..HttpClientConfig::default() };
     let client = HttpClient::new(config).unwrap();

@@ -34,7 +34,7 @@ pub(crate) static TOOL: Builtin<X402Fetch> = Builtin::new(ToolMetadata {
 })
 .with_renamed_arguments(parse_headers);
 
-/// What is paid for a request when the model names no other cap, in cents.
+/// Default cap for a request, in cents.
 const CAP_CENTS: u64 = 100;
 /// Tokens of a result that are not the answer.
 const FRAME_TOKENS: u32 = 40;

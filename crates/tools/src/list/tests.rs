@@ -1,4 +1,4 @@
-//! What holds for every tool of the list.
+//! Properties of every tool of the list.
 
 use super::*;
 use crate::profile::{Requirement, ToolAudience};

@@ -31,7 +31,7 @@ pub(crate) static TOOL: Builtin<CreateSandbox> = Builtin::new(ToolMetadata {
     },
 });
 
-/// What a machine is called that got no name.
+/// Default name of a machine.
 const NAME_DEFAULT: &str = "sandbox";
 
 /// The arguments.

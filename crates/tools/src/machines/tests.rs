@@ -1,4 +1,4 @@
-//! What is asked of the cloud, and what is told of its answers.
+//! Requests to the cloud, and reports of its answers.
 
 use automaton_core::wire::cloud::MachineReply;
 use serde_json::json;

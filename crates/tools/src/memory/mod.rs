@@ -45,7 +45,7 @@ async fn store(context: &ToolContext<'_>, memory: NewMemory) -> Result<StoreOutc
     stored.map_err(|source| ToolError::Remember { key, source })
 }
 
-/// What became of it, in words.
+/// Describes the outcome.
 const fn told(outcome: StoreOutcome) -> &'static str {
     match outcome {
         StoreOutcome::New(_) => "new",

@@ -1,4 +1,4 @@
-//! What the automaton thinks with, and what that costs.
+//! Tools for models and their cost.
 
 pub(crate) mod check_inference_spending;
 pub(crate) mod list_models;

@@ -14,17 +14,17 @@ const CLOSING_MAX: usize = 8;
 /// Tokens that they may have however little room there is: more than the runtime's own take.
 const CLOSING_TOKENS: u32 = 160;
 const NOTICE_BYTES_MAX: usize = 1_000;
-/// How the notice about a gap goes on after its number of lines.
+/// Words of the notice about a gap after the number of lines.
 const GAP: &str = " lines left out here";
 
-/// How much of the room the beginning of a text gets, in percent; its end gets the rest.
+/// Share of the room for the beginning of a text, in percent; its end gets the rest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct HeadShare(u32);
 
 impl HeadShare {
-    /// Of what a command wrote: how it ended matters most.
+    /// Share for the output of a command, whose end matters most.
     pub(crate) const COMMAND: Self = Self(20);
-    /// Of a text to be read from its beginning.
+    /// Share for a text that is read from its beginning.
     pub(crate) const HEAD: Self = Self(100);
     const HALF: Self = Self(50);
 }
@@ -33,7 +33,7 @@ impl HeadShare {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Excerpt<'a> {
     text: &'a str,
-    /// Where the beginning ends, and where the end begins; the same where nothing is left out.
+    /// End of the first part, and beginning of the last; equal if nothing is left out.
     cut: (usize, usize),
 }
 
@@ -61,7 +61,7 @@ impl<'a> Excerpt<'a> {
         if tail >= rest.len() { whole } else { Self { text, cut: (head, text.len() - tail) } }
     }
 
-    /// Whether it is all of the text.
+    /// Returns true if it is the whole text.
     pub(crate) const fn is_whole(&self) -> bool {
         self.cut.0 == self.cut.1
     }
@@ -152,7 +152,7 @@ fn is_notice(line: &str) -> bool {
     line.starts_with('[') && line.ends_with(']') && line.len() <= NOTICE_BYTES_MAX
 }
 
-/// How many lines a notice says are left out.
+/// Returns the number of lines in a notice about a gap.
 fn told_gap(line: &str) -> Option<u64> {
     let (count, rest) = line.strip_prefix('[')?.split_once(GAP)?;
     // silent-ok: a line that only looks like one.
@@ -169,7 +169,7 @@ fn lines(text: &str) -> usize {
     newlines(text) + usize::from(!text.is_empty() && !text.ends_with('\n'))
 }
 
-/// How far a text may be shown from its beginning, in bytes: whole lines, and a part of one
+/// Returns the bytes of a text that fit from its beginning: whole lines, and a part of a line
 /// that alone would take most of the room.
 fn head_len(text: &str, tokens: u32) -> usize {
     let (mut left, mut end) = (tokens, 0);

@@ -1,4 +1,4 @@
-//! What the automaton may change about itself.
+//! Tools that change the automaton itself.
 
 pub(crate) mod modify_heartbeat;
 pub(crate) mod reflect_on_soul;

@@ -36,7 +36,7 @@ pub(crate) struct DistressSignal {
     message: Option<String>,
 }
 
-/// What is said where the model says nothing.
+/// Default message.
 const MESSAGE_DEFAULT: &str = "I am running out of credits and need help to go on.";
 
 impl DistressSignal {

@@ -21,7 +21,7 @@ use crate::profile::{ToolFamily, ToolProfile, WorkClass};
 use crate::result::add_line;
 use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
 
-/// How long a command may run when the call does not say.
+/// Default timeout.
 const TIMEOUT_MS_DEFAULT: u32 = 30_000;
 /// Tokens of a result that are not the outputs.
 pub(super) const FRAME_TOKENS: u32 = 60;

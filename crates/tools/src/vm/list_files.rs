@@ -43,12 +43,12 @@ pub(crate) static TOOL: Builtin<ListFiles> = Builtin::new(ToolMetadata {
 })
 .with_digest(read_path);
 
-/// Whether a folder is only named: what programs made, and what may not be read.
+/// Returns true if a folder is only named: generated folders, and those that may not be read.
 fn is_closed(path: &WorkspacePath, name: &str) -> bool {
     MADE.contains(&name) || is_runtimes(path) || !may_be_read(&path.to_string())
 }
 
-/// Whether it is one of the runtime's own folders.
+/// Returns true if it is one of the runtime's own folders.
 pub(super) fn is_runtimes(path: &WorkspacePath) -> bool {
     RUNTIMES.contains(&path.to_string().as_str())
 }
@@ -68,7 +68,7 @@ pub(crate) struct ListFiles {
     offset: Option<u32>,
 }
 
-/// What is in the folder that was named, or in the whole workspace.
+/// Lists the named folder, or the whole workspace.
 pub(super) async fn listed(
     context: &ToolContext<'_>,
     folder: Option<&str>,
@@ -86,7 +86,7 @@ pub(super) async fn listed(
     }
 }
 
-/// What looking into that folder is.
+/// Returns the intents of listing that folder.
 pub(super) fn looking(folder: Option<&str>) -> Vec<Intent> {
     vec![Intent::ReadPath { path: folder.unwrap_or(WHOLE).to_owned() }]
 }

@@ -37,7 +37,7 @@ fn above(path: &WorkspacePath) -> Option<&std::path::Path> {
     path.relative().parent()
 }
 
-/// How many characters are to be put in, taken out or exchanged to get from one to the other.
+/// Returns the number of characters to insert, delete or replace to get from one to the other.
 fn distance(one: &str, other: &str) -> usize {
     let other: Vec<char> = other.chars().collect();
     let mut row: Vec<usize> = (0..=other.len()).collect();

@@ -1,4 +1,4 @@
-//! What a result shows of a text that may be too long for it, and where the whole is.
+//! Excerpt of a text that may be too long for a result, and the place of the whole.
 //!
 //! The whole is kept where nothing changes it, so that whoever is told of it can read on.
 //! Must never say that something is kept that is not.
@@ -86,7 +86,7 @@ pub(crate) async fn head(
     format!("{}\n{}", excerpt.render(0).trim_end(), told(kept, label, lines, excerpt.gap_line()))
 }
 
-/// Where the whole is, and how to go on at a line of it.
+/// Describes the place of the whole text, and the line at which to continue.
 fn told(
     kept: Result<WorkspacePath, HandleError>,
     label: Label,

@@ -29,7 +29,7 @@ pub(super) const LINE_CHARS_MAX: usize = 2_000;
 const FOOTER_TOKENS: u32 = 30;
 /// Bytes that a token may come to: four characters of four.
 const TOKEN_BYTES_MAX: usize = 16;
-/// Where names like one that is not there are looked for: levels of folders, and entries.
+/// Limits of the search for similar names: levels of folders, and entries.
 const NEAR_DEPTH: u32 = 8;
 const NEAR_ENTRIES_MAX: usize = 2_000;
 
@@ -87,7 +87,7 @@ impl BuiltinCall for ReadFile {
     }
 }
 
-/// Why there is nothing to read, with the names that may have been meant.
+/// Returns the error for a missing file, with similar names.
 async fn missing(
     context: &ToolContext<'_>,
     path: &WorkspacePath,

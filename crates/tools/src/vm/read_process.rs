@@ -19,7 +19,7 @@ use crate::profile::{ToolAudience, ToolFamily, ToolProfile};
 use crate::result::{add_line, cap};
 use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
 
-/// Of a command in a list, in characters.
+/// Characters of a command in a list.
 const COMMAND_CHARS_MAX: usize = 200;
 
 pub(crate) static TOOL: Builtin<ReadProcess> = Builtin::new(ToolMetadata {

@@ -38,10 +38,9 @@ const PAGE: usize = 100;
 const LINE_CHARS_MAX: usize = 240;
 /// Tokens of what is told about the search itself.
 const FOOTER_TOKENS: u32 = 60;
-/// What a pattern may come to when it is compiled, in bytes: its size is a factor of what
-/// each byte of a text costs.
+/// Largest compiled pattern, in bytes. Its size is a factor of the cost of each byte of text.
 const PATTERN_BYTES_MAX: usize = 32 << 10;
-/// What is kept to make that factor small, in bytes.
+/// Largest cache that reduces that factor, in bytes.
 const DFA_BYTES_MAX: usize = 4 << 20;
 /// The longest line that is searched, in bytes: longer ones programs wrote.
 const LINE_BYTES_MAX: usize = 16 << 10;
@@ -132,12 +131,12 @@ impl BuiltinCall for SearchFiles {
     }
 }
 
-/// How many of the folders that were not looked into are the runtime's own.
+/// Returns the number of skipped folders that are the runtime's own.
 fn unasked(listing: &Listing) -> usize {
     listing.entries.iter().filter(|entry| is_runtimes(&entry.path)).count()
 }
 
-/// What was found so far.
+/// Results so far.
 struct SearchState {
     text: String,
     /// The number of the first match that is told, from 1.
@@ -149,7 +148,7 @@ struct SearchState {
     /// Matches, and those that are told.
     matches: usize,
     told: usize,
-    /// Whether there was no room for the next one.
+    /// True if there was no room for the next one.
     is_full: bool,
     files: usize,
     bytes: u64,

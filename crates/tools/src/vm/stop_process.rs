@@ -15,7 +15,7 @@ use crate::error::ToolError;
 use crate::profile::{ToolAudience, ToolFamily, ToolProfile};
 use crate::tool::{Builtin, BuiltinCall, ToolMetadata, ToolOutput};
 
-/// How long the end of a process is waited for.
+/// Time to wait for the end of a process.
 const PATIENCE: Span = Span::from_secs(5);
 
 pub(crate) static TOOL: Builtin<StopProcess> = Builtin::new(ToolMetadata {

@@ -1,4 +1,4 @@
-//! What is asked of a node, and what is taken for an answer.
+//! The questions about authorizations, and the answers that are accepted.
 
 use serde_json::{Value, json};
 
@@ -8,33 +8,7 @@ use crate::test_node::{TestNode, reply};
 const TOKEN: Address = Address::repeat_byte(0xA5);
 const WALLET: Address = Address::repeat_byte(0xAA);
 
-#[test]
-fn calls_are_encoded_as_the_token_expects() {
-    let owner: Address = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266".parse().unwrap();
-    assert_eq!(
-        calldata(BALANCE_OF, &[owner.into_word()]),
-        "0x70a08231000000000000000000000000f39fd6e51aad88f6f4ce6ab8827279cfffb92266"
-    );
-}
-
-#[test]
-fn numbers_are_hexadecimal() {
-    assert_eq!((number("0x7a69"), number("0x0")), (Ok(31337), Ok(0)));
-    for text in ["", "0x", "31337", "-0x1", "0x10000000000000000"] {
-        assert!(number(text).is_err(), "{text}");
-    }
-}
-
-#[test]
-fn what_is_no_word_is_never_zero() {
-    assert_eq!(word(&format!("0x{}2a", "00".repeat(31))), Ok(U256::from(42)));
-    assert_eq!(word(&format!("0x{}", "00".repeat(32))), Ok(U256::ZERO));
-    for answer in ["", "0x", "0x00", "zero", &format!("0x{}", "00".repeat(33))] {
-        assert!(word(answer).is_err(), "{answer}");
-    }
-}
-
-/// A node that answers each question with the next of these, after its chain's id.
+/// Starts a node that answers each question with the next of these, after its chain's id.
 async fn node(answers: Vec<Value>) -> (ChainClient, TestNode) {
     let first = json!({ "result": "0x7a69" });
     let replies = std::iter::once(first).chain(answers).map(|it| reply(200, &it)).collect();
@@ -154,4 +128,82 @@ async fn a_node_that_is_busy_at_first_is_connected_to() {
     let server = TestNode::start(replies);
     let chain = ChainClient::connect(server.client(), server.url.clone(), 31337).await.unwrap();
     assert_eq!((chain.id(), server.asked().len()), (31337, 3));
+}
+
+#[tokio::test]
+async fn a_node_of_another_chain_is_refused_by_its_number() {
+    let server = TestNode::start(vec![reply(200, &json!({ "result": "0x2105" }))]);
+    let error = ChainClient::connect(server.client(), server.url.clone(), 31337).await.unwrap_err();
+    let is_other = matches!(error, ChainError::OtherChain { wanted: 31337, found: 8453, .. });
+    assert!(is_other, "{error}");
+    for answer in [json!({ "result": "8453" }), json!({ "result": null }), json!({})] {
+        let server = TestNode::start(vec![reply(200, &answer)]);
+        let client = ChainClient::connect(server.client(), server.url.clone(), 31337).await;
+        let error = client.unwrap_err();
+        assert!(matches!(error, ChainError::Malformed { method: "eth_chainId", .. }), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_balance_that_is_no_answer_is_unknown_and_one_that_is_too_large_is_the_most() {
+    let word = |value: U256| json!({ "result": format!("{value:#066x}") });
+    for (balance, wanted) in [
+        (U256::ZERO, 0),
+        (U256::from(5_000_000), 5_000_000),
+        (U256::from(u64::MAX), u64::MAX),
+        (U256::MAX, u64::MAX),
+    ] {
+        let (chain, server) = node(vec![word(balance)]).await;
+        assert_eq!(chain.balance(TOKEN, WALLET).await.unwrap(), MicroUsdc::new(wanted));
+        assert_eq!(asked(&server)[0]["params"][1], json!("latest"));
+    }
+    for answer in [json!({ "result": "0x" }), json!({ "result": null }), unknown_block()] {
+        let (chain, _server) = node(vec![answer.clone()]).await;
+        assert!(chain.balance(TOKEN, WALLET).await.is_err(), "{answer}");
+    }
+    let (chain, _server) = node(vec![json!({ "result": "0xde0b6b3a7640000" })]).await;
+    assert_eq!(chain.wei(WALLET).await.unwrap(), U256::from(1_000_000_000_000_000_000_u64));
+}
+
+#[tokio::test]
+async fn a_state_is_read_as_deep_as_is_waited_for() {
+    let numbered = json!({ "result": { "hash": B256::repeat_byte(7), "timestamp": "0x3e8" } });
+    let (chain, server) = node(vec![json!({ "result": "0x14" }), numbered, state(true)]).await;
+    let seen = chain.confirmed_by(5).authorization(TOKEN, WALLET, B256::ZERO).await.unwrap();
+    assert_eq!(seen, AuthorizationState { used: true, at: Timestamp::from_millis(1_000_000) });
+    let questions = asked(&server);
+    assert_eq!(questions[0]["method"], "eth_blockNumber");
+    assert_eq!(questions[1]["params"], json!(["0xf", false]), "five blocks below the newest");
+    assert_eq!(questions[2]["params"][1]["blockHash"], json!(B256::repeat_byte(7)));
+}
+
+#[tokio::test]
+async fn a_faucet_is_asked_once_and_named_by_its_refusal() {
+    let hash = json!({ "result": "0x01" });
+    let (chain, server) = node(vec![hash]).await;
+    assert_eq!(chain.fund(WALLET, MicroUsdc::new(255)).await.unwrap(), "0x01");
+    let question = &asked(&server)[0];
+    assert_eq!(question["method"], "automaton_fund");
+    assert_eq!(question["params"], json!([{ "address": WALLET, "usdc": "0xff" }]));
+    let (chain, server) = node(vec![json!({ "result": null })]).await;
+    chain.fund_gas(WALLET, U256::from(16)).await.unwrap();
+    assert_eq!(asked(&server)[0]["params"], json!([{ "address": WALLET, "wei": "0x10" }]));
+    // A busy faucet may have paid: it is not asked again.
+    let busy = json!({ "error": { "code": -32005, "message": "limit exceeded" } });
+    let (chain, server) = node(vec![busy.clone(), busy]).await;
+    let error = chain.fund(WALLET, MicroUsdc::new(1)).await.unwrap_err();
+    assert!(matches!(error, ChainError::Busy { .. }), "{error}");
+    assert_eq!(asked(&server).len(), 1);
+}
+
+#[tokio::test]
+async fn the_name_that_a_token_signs_by_is_one_word() {
+    let separator = B256::repeat_byte(9);
+    let (chain, _server) = node(vec![json!({ "result": separator })]).await;
+    assert_eq!(chain.domain_separator(TOKEN).await.unwrap(), separator);
+    for answer in [json!({ "result": "0x" }), json!({ "result": format!("{separator}00") })] {
+        let (chain, _server) = node(vec![answer.clone()]).await;
+        let error = chain.domain_separator(TOKEN).await.unwrap_err();
+        assert!(matches!(error, ChainError::Malformed { .. }), "{answer}: {error}");
+    }
 }

@@ -77,7 +77,7 @@ pub(super) struct OfferTerms<'a> {
     pub(super) asset: &'a str,
     /// The payee.
     pub(super) pay_to: &'a str,
-    /// How long an authorization should be valid, in seconds.
+    /// The validity of an authorization, in seconds.
     pub(super) seconds: u64,
     /// The token's domain as the server names it.
     pub(super) extra: Option<&'a Extra>,
@@ -124,7 +124,7 @@ pub enum OfferParseError {
     Unreadable {
         /// The place.
         place: &'static str,
-        /// Why.
+        /// The cause.
         #[source]
         source: HeaderError,
     },
@@ -298,7 +298,7 @@ impl PaymentOffer {
     /// identifier (extension `payment-identifier`), `id` is it.
     ///
     /// # Errors
-    /// When the value cannot be written as JSON, or this is no way to pay.
+    /// Fails if the value cannot be written as JSON, or this is no way to pay.
     pub fn payment(
         &self,
         payload: ExactPayload,

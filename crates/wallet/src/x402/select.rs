@@ -1,8 +1,8 @@
-//! Pure: which of the offered ways to pay is taken, if any.
+//! Pure: selects one of the offered ways to pay, or none.
 //!
-//! What may be paid is known before the server is asked: the token, the price
-//! and, where it is pinned, the payee. An offer that differs is refused with the
-//! difference named; there must never be a "closest" one that is signed anyway.
+//! The payment is known before the server is asked: the token, the price and, if it is pinned, the
+//! payee. An offer that differs is refused with the difference named. There must never be a
+//! "closest" one that is signed anyway.
 
 use alloy_primitives::Address;
 use automaton_core::money::MicroUsdc;
@@ -21,7 +21,7 @@ const SECONDS_ASKED_MIN: u64 = 10;
 /// Characters of the server's words that a refusal shows.
 const SHOWN_CHARS_MAX: usize = 80;
 
-/// What may be paid, whatever the server asks.
+/// The payment that may be made, whatever the server asks.
 #[derive(Debug, Clone, Copy)]
 pub struct PaymentExpectation<'a> {
     /// The token, from the wallet's own table.
@@ -32,7 +32,7 @@ pub struct PaymentExpectation<'a> {
     pub price: Price,
 }
 
-/// What may be paid at most, or exactly.
+/// The amount that may be paid, as a limit or exactly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Price {
     /// A price that is known beforehand, such as that of a credit tier.
@@ -48,13 +48,13 @@ pub struct SelectedOffer {
     pub payee: Address,
     /// The amount.
     pub amount: MicroUsdc,
-    /// How long the authorization is valid, in seconds; at most [`SECONDS_MAX`].
+    /// The validity of the authorization, in seconds; at most [`SECONDS_MAX`].
     pub seconds: u64,
     /// The offer, for the header that pays.
     pub offer: PaymentOffer,
 }
 
-/// Why an offer is not taken.
+/// The reason why an offer is not taken.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OfferRefusal {
     /// Nothing is offered.
@@ -69,7 +69,7 @@ pub enum OfferRefusal {
     /// Another chain.
     #[error("it asks for payment on '{asked}', and the wallet is on {wanted}")]
     Network {
-        /// What the server asks.
+        /// The server's value.
         asked: String,
         /// The wallet's chain.
         wanted: ChainId,
@@ -77,7 +77,7 @@ pub enum OfferRefusal {
     /// Another token.
     #[error("it asks for the token {asked}, and USDC is {wanted} there")]
     Asset {
-        /// What the server asks.
+        /// The server's value.
         asked: String,
         /// USDC.
         wanted: Address,
@@ -85,9 +85,9 @@ pub enum OfferRefusal {
     /// The token under another name.
     #[error("it calls the token '{asked}', whose EIP-712 domain is '{wanted}'")]
     Domain {
-        /// What the server says.
+        /// The server's value.
         asked: String,
-        /// What is so.
+        /// The token's value.
         wanted: String,
     },
     /// An entry that cannot be read.
@@ -99,9 +99,9 @@ pub enum OfferRefusal {
     /// Another payee.
     #[error("it asks to pay {asked}, and {wanted} is who was paid before")]
     Payee {
-        /// Who asks.
+        /// The payee of the offer.
         asked: Address,
-        /// Who is pinned.
+        /// The pinned payee.
         wanted: Address,
     },
     /// The amount is no amount.
@@ -110,7 +110,7 @@ pub enum OfferRefusal {
     /// Another price.
     #[error("it asks for {asked} where the price is {wanted}")]
     Amount {
-        /// What the server asks.
+        /// The server's value.
         asked: MicroUsdc,
         /// The price.
         wanted: MicroUsdc,
@@ -118,7 +118,7 @@ pub enum OfferRefusal {
     /// More than the cap.
     #[error("it asks for {asked}, more than the cap of {cap}")]
     TooMuch {
-        /// What the server asks.
+        /// The server's value.
         asked: MicroUsdc,
         /// The cap.
         cap: MicroUsdc,
@@ -165,14 +165,14 @@ fn check(
     let chain = wanted.token.chain;
     // Scheme and network come first: an entry for another one may have fields of its own.
     if let Some(other) = offer.scheme().filter(|scheme| *scheme != EXACT) {
-        return Err(OfferRefusal::Scheme(shown(other)));
+        return Err(OfferRefusal::Scheme(shorten(other)));
     }
     if let Some(other) = offer.network().filter(|name| ChainId::parse(name) != Some(chain)) {
-        return Err(OfferRefusal::Network { asked: shown(other), wanted: chain });
+        return Err(OfferRefusal::Network { asked: shorten(other), wanted: chain });
     }
-    let terms = offer.terms().map_err(|problem| OfferRefusal::Unreadable(shown(problem)))?;
+    let terms = offer.terms().map_err(|problem| OfferRefusal::Unreadable(shorten(problem)))?;
     check_token(terms, wanted.token)?;
-    let no_payee = || OfferRefusal::NoPayee(shown(terms.pay_to));
+    let no_payee = || OfferRefusal::NoPayee(shorten(terms.pay_to));
     let payee: Address = terms.pay_to.parse().map_err(|_| no_payee())?;
     match wanted.payee {
         Some(pinned) if pinned != payee => {
@@ -192,23 +192,23 @@ fn check(
 
 fn check_token(terms: OfferTerms<'_>, token: &TokenDomain) -> Result<(), OfferRefusal> {
     if terms.asset.parse() != Ok(token.contract) {
-        return Err(OfferRefusal::Asset { asked: shown(terms.asset), wanted: token.contract });
+        return Err(OfferRefusal::Asset { asked: shorten(terms.asset), wanted: token.contract });
     }
     let Some(extra) = terms.extra else { return Ok(()) };
     let method = extra.asset_transfer_method.as_deref().unwrap_or("eip3009");
     if method != "eip3009" {
-        return Err(OfferRefusal::Method(shown(method)));
+        return Err(OfferRefusal::Method(shorten(method)));
     }
     for (asked, own) in [(&extra.name, &token.name), (&extra.version, &token.version)] {
         if let Some(asked) = asked.as_deref().filter(|asked| asked != own) {
-            return Err(OfferRefusal::Domain { asked: shown(asked), wanted: own.clone() });
+            return Err(OfferRefusal::Domain { asked: shorten(asked), wanted: own.clone() });
         }
     }
     Ok(())
 }
 
 fn check_price(text: &str, price: Price) -> Result<MicroUsdc, OfferRefusal> {
-    let none = || OfferRefusal::NoAmount(shown(text));
+    let none = || OfferRefusal::NoAmount(shorten(text));
     let units = atomic(text).ok_or_else(none)?;
     // More than fits is more than any price.
     let asked = MicroUsdc::new(units.try_into().unwrap_or(u64::MAX));
@@ -220,8 +220,8 @@ fn check_price(text: &str, price: Price) -> Result<MicroUsdc, OfferRefusal> {
     }
 }
 
-/// The server's words, short and on one line.
-fn shown(text: &str) -> String {
+/// Shortens the server's words to one line of visible letters.
+fn shorten(text: &str) -> String {
     visible(text).chars().filter(|letter| !letter.is_control()).take(SHOWN_CHARS_MAX).collect()
 }
 

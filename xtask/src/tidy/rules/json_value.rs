@@ -18,7 +18,7 @@ const ALLOWED: [&str; 13] = [
     "crates/inference/src/",
     "crates/tools/src/",
     "crates/lab/src/",
-    "crates/wallet/src/node/refusal.rs",
+    "crates/wallet/src/rpc/node/refusal.rs",
     "crates/wallet/src/x402/offer.rs",
     "helpers/",
     "xtask/",

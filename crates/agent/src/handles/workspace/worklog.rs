@@ -1,4 +1,4 @@
-//! Whose words the worklog holds, and what it says.
+//! Content and label of the worklog.
 //!
 //! Tools for files say what they write. A command that runs for who has heard others is taken to
 //! have changed it until it has ended and has not: a worklog that somebody who heard others has
@@ -14,7 +14,7 @@ use super::Workspace;
 use crate::worklog;
 
 impl Workspace {
-    /// What the worklog says; nothing where there is none, or it cannot be read now.
+    /// Returns the content of the worklog; `None` without one, or if it cannot be read now.
     pub(crate) async fn worklog(&self) -> Result<Option<Labelled>, StoreError> {
         let Some(path) = worklog::path() else { return Ok(None) };
         // silent-ok: why it cannot be read is told to whoever reads it with a tool.
@@ -85,7 +85,7 @@ impl Workspace {
 /// The worklog before a command.
 pub(super) struct WorklogBefore {
     path: WorkspacePath,
-    /// What was noted of it.
+    /// Label and hash that were noted for it.
     noted: Option<(Label, Option<Hash>)>,
     bytes: Option<Hash>,
 }

@@ -116,8 +116,8 @@ fn a_clock_that_is_set_back_is_followed_unless_it_is_only_put_right() {
 }
 
 proptest! {
-    /// Whatever a clock does, a task that is asked at each time that the rule names
-    /// runs within two of its periods, and never twice for one time.
+    /// Checks for every clock that a task that is polled at each named time runs within two of
+    /// its periods, and never twice for one time.
     #[test]
     fn no_clock_starves_or_storms(
         jumps in prop::collection::vec((-2 * DAY..2 * DAY, 1_u8..20), 1..12),

@@ -106,7 +106,7 @@ fn what_cannot_run_is_refused_with_its_entry_and_line() {
 }
 
 proptest! {
-    /// Whatever stands in a file, it is read or refused by name, and what is read can run.
+    /// Checks that every file is read or refused by name, and that a file that is read can run.
     #[test]
     fn no_text_breaks_the_file(
         text in "(name|task|entries|schedule|intervalMs|enabled|timezone|ping|[-0-9*/:{}\\[\\],&#'\"!|>% \n]|[a-zé]){0,60}",

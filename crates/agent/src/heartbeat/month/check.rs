@@ -1,4 +1,4 @@
-//! What must be true after the month.
+//! Properties that must hold after the month.
 
 use automaton_core::entropy::SystemEntropy;
 use automaton_core::time::Clock;
@@ -6,7 +6,7 @@ use automaton_store::{Reader, TaskResult};
 
 use super::*;
 
-/// What a jump, a death or the end of the month may add or take away.
+/// Largest deviation by a jump, a death or the end of the month.
 const SLACK: i64 = 6;
 
 fn count(machine: &Machine, name: &str) -> i64 {
@@ -43,7 +43,7 @@ async fn thirty_days_with_everything_that_goes_wrong() {
     println!("{runs} runs in {millis} ms, {busy} ms of CPU: {} runs a second", runs * 1000 / busy);
 }
 
-/// How long this thread was on a processor, where the kernel tells.
+/// Returns the processor time of this thread, if the kernel tells it.
 fn busy_ms() -> Option<i64> {
     let schedstat = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     Some(schedstat.split(' ').next()?.parse::<i64>().ok()? / 1_000_000)

@@ -1,4 +1,4 @@
-//! What the automaton may do to its schedule, and what it is refused.
+//! Permitted and refused changes of the automaton to its schedule.
 
 use automaton_core::error::chain;
 use automaton_core::tier::SurvivalTier;

@@ -11,10 +11,10 @@ use super::{TaskContext, TaskFailure, TaskReport, TaskSpec, TickContext, always}
 use crate::heartbeat::due::Need;
 use crate::wake::cause;
 
-/// What the command must print.
+/// Expected output of the command.
 const SIGN: &str = "alive";
 
-/// How long the command may take.
+/// Time that the command may take.
 const WALL: Span = Span::from_secs(5);
 
 pub(super) const TASK: TaskSpec = TaskSpec {

@@ -8,8 +8,7 @@ use futures_util::FutureExt;
 use super::{TaskContext, TaskFailure, TaskReport, TaskSpec, TickContext, always};
 use crate::heartbeat::due::Need;
 
-/// What is kept of the record, apart from decisions and intents, which are kept
-/// for ever.
+/// Retention of the record. Decisions and intents are kept for ever.
 const KEPT: RetentionPolicy = RetentionPolicy {
     keep: Span::from_secs(90 * 24 * 3600),
     keep_heartbeat: Span::from_secs(7 * 24 * 3600),

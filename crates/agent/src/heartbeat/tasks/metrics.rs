@@ -49,7 +49,7 @@ async fn report(ground: &TaskContext) -> Result<TaskReport, TaskFailure> {
     Ok(TaskReport::done(note).waking(wake))
 }
 
-/// What the rules compare with. Where thinking is not paid, no reserve is needed.
+/// Returns the limits of the rules. If thinking costs nothing, no reserve is needed.
 fn thresholds(deps: &AgentDeps, settings: &Settings) -> Thresholds {
     let room =
         room(deps.providers.usual().provider.model().context_tokens, settings.max_tokens_per_turn);

@@ -62,17 +62,17 @@ pub(super) const PING: &str = ping::TASK.name;
 pub(super) struct TaskSpec {
     /// Its name in the schedule.
     pub(super) name: &'static str,
-    /// Whether one that is poor keeps it up.
+    /// Need in the low tiers.
     pub(super) need: Need,
-    /// Whether the automaton may not do without it, even if it would like to.
+    /// True if the automaton may not switch it off.
     pub(super) essential: bool,
     /// Its default schedule, in cron.
     pub(super) cron: &'static str,
-    /// How long a run may take.
+    /// Timeout of a run.
     pub(super) timeout: Span,
     /// Tries after the first.
     pub(super) max_retries: u32,
-    /// Whether this automaton has what the task looks after.
+    /// Returns true if this automaton can use the task.
     pub(super) is_available: fn(&AgentDeps) -> bool,
     /// Does it.
     pub(super) run: for<'a> fn(
@@ -81,7 +81,7 @@ pub(super) struct TaskSpec {
     ) -> BoxFuture<'a, Result<TaskReport, TaskFailure>>,
 }
 
-/// What every run may use.
+/// Dependencies of every run.
 pub(super) struct TaskContext {
     pub(super) settings: Settings,
     pub(super) deps: AgentDeps,
@@ -98,16 +98,16 @@ impl TaskContext {
     }
 }
 
-/// What a tick has read, once for all its tasks.
+/// Data that a tick has read, once for all its tasks.
 #[derive(Debug)]
 pub(crate) struct TickContext {
-    /// When it was read.
+    /// Time of the reading.
     pub(crate) now: Timestamp,
     /// The life as it was then.
     pub(crate) life: AutomatonRow,
-    /// What there was; none where there is no money.
+    /// Balances; `None` without money.
     pub(crate) balances: Option<Balances>,
-    /// What was known before, over restarts.
+    /// Means that were known before, over restarts.
     pub(crate) vitals: Vitals,
 }
 
@@ -132,13 +132,13 @@ impl TickContext {
         Vitals { credits, ..self.vitals }.effective_tier()
     }
 
-    /// How well off the automaton is, if that could be read.
+    /// Returns the tier, if it could be read.
     pub(crate) fn tier(&self) -> Option<SurvivalTier> {
         self.balances.and_then(|balances| balances.tier())
     }
 }
 
-/// What a run has to say when it is done.
+/// Report of a run.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TaskReport {
     pub(crate) result: TaskResult,
@@ -169,7 +169,7 @@ impl TaskReport {
     }
 }
 
-/// Why a run failed, in one line.
+/// Reason for a failed run, in one line.
 #[derive(Debug)]
 pub(crate) struct TaskFailure(pub(crate) String);
 
@@ -184,7 +184,7 @@ pub(super) fn find(name: &str) -> Option<&'static TaskSpec> {
     TASKS.iter().copied().find(|spec| spec.name == name)
 }
 
-/// Of tasks that need nothing.
+/// Availability of tasks without requirements.
 const fn always(_deps: &AgentDeps) -> bool {
     true
 }

@@ -34,7 +34,7 @@ pub(super) const TASK: TaskSpec = TaskSpec {
     run: |ground, tick| summarize(ground, tick).boxed(),
 };
 
-/// How random a summary is, in thousandths.
+/// Temperature of a summary, in thousandths.
 const TEMPERATURE_MILLI: u32 = 100;
 
 async fn summarize(ground: &TaskContext, tick: &TickContext) -> Result<TaskReport, TaskFailure> {

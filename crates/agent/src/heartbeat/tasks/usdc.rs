@@ -48,7 +48,7 @@ async fn usdc(ground: &TaskContext, tick: &TickContext) -> Result<TaskReport, Ta
     Ok(report.telling(NAME, news))
 }
 
-/// How the last top-up ended, if it did since then; who saw to that makes no difference.
+/// Returns the end of the last top-up since then, however it was caused.
 async fn ended(store: &Store, since: Timestamp) -> Result<Option<String>, StoreError> {
     let ended = store.ended_payment(Purpose::TopUp, since).await?;
     Ok(ended.map(|Payment { id, terms, state, .. }| {

@@ -29,7 +29,7 @@ pub(super) const TASK: TaskSpec = TaskSpec {
 /// texts, of which the slowest model that is brought here makes vectors in half a minute.
 const BATCH: u32 = 4;
 
-/// How long one run goes on; what is left waits for the next.
+/// Time for one run; the rest waits for the next.
 const WORK_MAX: Span = Span::from_secs(45);
 
 /// The vectors of these, those of each together. A text of which a model makes none is left out,

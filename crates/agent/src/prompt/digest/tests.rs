@@ -1,4 +1,4 @@
-//! What is cut is summed up: by rules, with its origin, within its room.
+//! Summaries of cut turns: by rules, with their origin, within their room.
 
 use std::sync::Arc;
 

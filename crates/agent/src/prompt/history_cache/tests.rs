@@ -1,4 +1,4 @@
-//! What is kept from turn to turn is what would be rendered anew.
+//! Cached turns equal newly rendered ones.
 
 use std::sync::Arc;
 
@@ -56,7 +56,7 @@ fn style(window: u32) -> (PromptCaps, bool) {
     (PromptCaps::for_window(window, 1000), false)
 }
 
-/// Where the history is, and the sum of what is before it.
+/// Position of the history, and the summary of the turns before.
 struct At(HistoryPosition, HistoryDigest);
 
 impl At {

@@ -15,7 +15,7 @@ fn decided(first: u64, turns: &[bool]) -> OmittedTurns {
     left_out(&turns, false)
 }
 
-/// What is shown: the numbers of turns, and sentences.
+/// Returns the shown numbers of turns, and sentences.
 fn shown(first: u64, turns: &[bool]) -> Vec<String> {
     let OmittedTurns { turns: is_left_out, notes } = decided(first, turns);
     let mut shown = Vec::new();

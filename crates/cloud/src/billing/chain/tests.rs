@@ -1,4 +1,4 @@
-//! Which log of a transaction belongs to which authorization.
+//! The log of a transaction that belongs to an authorization, and estimates that are refused.
 
 use alloy_primitives::{address, b256};
 use proptest::prelude::*;
@@ -18,13 +18,13 @@ fn paid(from: u8, value: u64, nonce: u8) -> Authorization {
     }
 }
 
-fn log(address: Address, at: usize, (topics, data): (Vec<B256>, Vec<u8>)) -> TransferLog {
-    TransferLog {
+fn log(address: Address, at: usize, (topics, data): (Vec<B256>, Vec<u8>)) -> Log {
+    Log {
         address,
         topics,
         data: data.into(),
         transaction_hash: b256!("1111111111111111111111111111111111111111111111111111111111111111"),
-        log_index: U256::from(at),
+        log_index: at as u64,
     }
 }
 
@@ -39,7 +39,7 @@ fn moved(paid: &Authorization) -> (Vec<B256>, Vec<u8>) {
 }
 
 /// Finds the transfer of an authorization among logs, as the chain's own look-up does.
-fn find(logs: &[TransferLog], wanted: &Authorization) -> Option<U256> {
+fn find(logs: &[Log], wanted: &Authorization) -> Option<u64> {
     let (topics, _) = used(wanted);
     let used = logs.iter().find(|log| log.address == TOKEN && log.topics == topics)?;
     transfer_after(TOKEN, used.log_index, logs, wanted)
@@ -60,7 +60,7 @@ fn a_transfer_belongs_to_the_authorization_before_it() {
         log(TOKEN, 12, moved(&mine)),
         log(foreign, 13, moved(&mine)),
     ];
-    assert_eq!(find(&logs, &mine), Some(U256::from(12)));
+    assert_eq!(find(&logs, &mine), Some(12));
     // Nor does another contract's transfer stand in for the token's.
     let logs = [log(TOKEN, 1, used(&mine)), log(foreign, 2, moved(&mine))];
     assert_eq!(find(&logs, &mine), None);
@@ -86,7 +86,7 @@ proptest! {
         }
         let found: Vec<_> = all.iter().map(|payment| find(&logs, payment)).collect();
         let wanted: Vec<_> =
-            (0..all.len()).map(|at| Some(U256::from(first + 2 * at + 1))).collect();
+            (0..all.len()).map(|at| Some((first + 2 * at + 1) as u64)).collect();
         prop_assert_eq!(found, wanted);
     }
 }

@@ -1,36 +1,33 @@
-//! Pure: which upstream, and which of its keys, is left alone for a while.
+//! Pure: the health of upstreams and of their keys, which decides whom to leave alone for a while.
 //!
-//! ```text
-//! works ── 3 failures, or it says so ──▶ rests ── time is over, one request ──▶ is tried
-//!   ▲                                     ▲                                        │
-//!   │                                     └──────────────── failure ───────────────┤
-//!   └───────────────────────────────── success ────────────────────────────────────┘
-//! ```
+//! An upstream has a [`Breaker`]. It counts the verdicts of all requests, since an upstream that
+//! is left alone is asked all the same if no other answers.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use automaton_core::secret::Secret;
 use automaton_core::time::{Span, Timestamp};
+use automaton_net::breaker::{Breaker, BreakerPolicy, BreakerVerdict, CountedRequests, ProbeRole};
 
-/// Failures in a row after which an upstream rests.
-const FAILURES_MAX: u32 = 3;
-/// How long it does.
-const REST: Span = Span::from_secs(30);
-/// How long a key rests that is not accepted.
+/// The limits of an upstream: it rests for 30 seconds after three failures in a row.
+const POLICY: BreakerPolicy =
+    BreakerPolicy { failures_max: 3, rest: Duration::from_secs(30), counts: CountedRequests::All };
+/// The rest of a key that is not accepted.
 const KEY_REST: Span = Span::from_secs(600);
-/// How long a key rests that asks too much, where nobody says how long.
+/// The rest of a key that asks too much, if the server names none.
 const BUSY_REST: Span = Span::from_secs(10);
-/// The longest that a server is believed.
+/// The longest rest that a server is granted.
 const BUSY_REST_MAX: Span = Span::from_secs(300);
 
-/// What a request said of its upstream.
+/// The verdict of a request on its upstream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum HealthVerdict {
     /// It answers.
     Works,
     /// It failed.
     Failed,
-    /// It does not want to be asked for so long, or for some time.
+    /// It asks to be left alone for this time, or for some time.
     Busy(Option<Span>),
     /// It does not accept our key.
     Key,
@@ -38,54 +35,33 @@ pub(super) enum HealthVerdict {
 
 /// The health of one upstream. A std mutex, since nothing is awaited while it is held.
 #[derive(Debug, Default)]
-pub(crate) struct UpstreamHealth(Mutex<HealthState>);
-
-#[derive(Debug, Default)]
-struct HealthState {
-    /// Failures in a row.
-    failures: u32,
-    rests_until: Option<Timestamp>,
-    /// Whether a request is under way by which it is tried again.
-    is_tried: bool,
-}
+pub(crate) struct UpstreamHealth(Mutex<Breaker>);
 
 impl UpstreamHealth {
-    /// Whether it may be asked. Where it has rested, one request may, until that is judged.
+    /// Returns whether a request is admitted. After a rest one is, until it is judged.
     pub(super) fn admits(&self, now: Timestamp) -> bool {
-        let mut state = lock(&self.0);
-        match state.rests_until {
-            None => true,
-            Some(end) if end <= now && !state.is_tried => {
-                state.is_tried = true;
-                true
-            }
-            Some(_) => false,
-        }
+        lock(&self.0).admit(since_epoch(now)).is_ok()
     }
 
-    /// What follows from a request, if anything does; gives whether it rests now and did not before.
+    /// Applies the verdict of a request, if it has one. Returns whether the upstream rests now and
+    /// did not before.
     pub(super) fn judge(&self, verdict: Option<HealthVerdict>, now: Timestamp) -> bool {
-        let mut state = lock(&self.0);
-        let before = state.rests_until.is_some();
-        state.is_tried = false;
-        let Some(verdict) = verdict else { return false };
-        let rest = match verdict {
-            HealthVerdict::Works => {
-                *state = HealthState::default();
-                return false;
-            }
-            HealthVerdict::Failed => {
-                state.failures = state.failures.saturating_add(1);
-                (before || state.failures >= FAILURES_MAX).then_some(REST)
-            }
-            HealthVerdict::Busy(rest) => Some(busy(rest)),
-            HealthVerdict::Key => Some(REST),
+        let verdict = match verdict {
+            None => BreakerVerdict::Unknown,
+            Some(HealthVerdict::Works) => BreakerVerdict::Works,
+            Some(HealthVerdict::Failed) => BreakerVerdict::Fails,
+            Some(HealthVerdict::Busy(rest)) => BreakerVerdict::FailsFor(busy(rest).to_std()),
+            Some(HealthVerdict::Key) => BreakerVerdict::FailsFor(POLICY.rest),
         };
-        if let Some(rest) = rest {
-            state.rests_until = Some(now.after(rest));
-        }
-        !before && rest.is_some()
+        let mut breaker = lock(&self.0);
+        let was_closed = breaker.is_closed();
+        breaker.judge(ProbeRole::Usual, verdict, since_epoch(now), POLICY);
+        was_closed && !breaker.is_closed()
     }
+}
+
+fn since_epoch(now: Timestamp) -> Duration {
+    now.since(Timestamp::EPOCH).to_std()
 }
 
 fn busy(rest: Option<Span>) -> Span {
@@ -96,7 +72,7 @@ fn busy(rest: Option<Span>) -> Span {
 #[derive(Debug)]
 pub(crate) struct KeyRing {
     keys: Vec<Secret>,
-    /// Until when each of them rests.
+    /// The time until which each of them rests.
     rests: Mutex<Vec<Option<Timestamp>>>,
 }
 
@@ -106,18 +82,18 @@ impl KeyRing {
         Self { keys, rests }
     }
 
-    /// All of them.
+    /// Returns all keys.
     pub(super) fn all(&self) -> Vec<&Secret> {
         self.keys.iter().collect()
     }
 
-    /// How often an upstream is asked at most: once for each key.
+    /// Returns the most tries of an upstream: one for each key.
     pub(super) fn tries(&self) -> usize {
         self.keys.len().max(1)
     }
 
-    /// The place and text of the key to use: the first that does not rest, or else the one that has
-    /// rested longest; nothing where there are none.
+    /// Returns the place and the text of the key to use: the first that does not rest, or else the
+    /// one that has rested longest, or nothing if there are no keys.
     pub(super) fn choose(&self, now: Timestamp) -> Option<(usize, &Secret)> {
         let rests = lock(&self.rests);
         let ready = rests.iter().position(|rest| rest.is_none_or(|end| end <= now));
@@ -127,12 +103,12 @@ impl KeyRing {
         self.keys.get(place).map(|key| (place, key))
     }
 
-    /// Whether any of them does not rest.
+    /// Returns whether any key does not rest.
     pub(super) fn has_ready(&self, now: Timestamp) -> bool {
         lock(&self.rests).iter().any(|rest| rest.is_none_or(|end| end <= now))
     }
 
-    /// A key was refused.
+    /// Lets a refused key rest.
     pub(super) fn refused(&self, place: usize, verdict: HealthVerdict, now: Timestamp) {
         let rest = match verdict {
             HealthVerdict::Busy(rest) => busy(rest),
@@ -143,7 +119,7 @@ impl KeyRing {
         }
     }
 
-    /// A key was accepted.
+    /// Ends the rest of a key that was accepted.
     pub(super) fn works(&self, place: usize) {
         if let Some(end) = lock(&self.rests).get_mut(place) {
             *end = None;

@@ -35,7 +35,7 @@ pub(super) async fn think(
     let request = question(&body).map_err(|error| unfit(error.to_string()))?;
     let speech = ChatResponder::new(answer.meta().clone());
     let internal = |error: serde_json::Error| {
-        UpstreamFailure::of(HealthVerdict::Failed, ApiError::internal(report, &error))
+        UpstreamFailure::from_verdict(HealthVerdict::Failed, ApiError::internal(report, &error))
     };
     if !chat.stream {
         let done = local.ask(&request, &NoTokenSink).await;
@@ -47,7 +47,7 @@ pub(super) async fn think(
     let done = local.ask(&request, &live).await.map_err(|error| failed(asked, &error))?;
     let (speech, answer, wrong) = live.0.into_inner().unwrap_or_else(PoisonError::into_inner);
     let rest = speech.end(&done).map_err(|error| broken(asked, &error))?;
-    let said = rest.iter().try_for_each(|chunk| say(answer, chunk));
+    let said = rest.iter().try_for_each(|chunk| push_chunk(answer, chunk));
     wrong.map_or(said, Err).map_err(|what| unreadable(asked, &what))
 }
 
@@ -56,7 +56,7 @@ fn unfit(sentence: String) -> UpstreamFailure {
     UpstreamFailure::unfit(ApiError::new(StatusCode::BAD_REQUEST, REFUSED, sentence))
 }
 
-/// The model of our own failed. What the client can mend is told to it.
+/// Returns the failure of the local model. The client is told about errors that it can mend.
 fn failed(asked: &UpstreamTry<'_>, error: &InferenceError) -> UpstreamFailure {
     match error {
         InferenceError::TooLong { text, .. } => {
@@ -81,14 +81,14 @@ impl TokenSink for StreamingSink<'_> {
         let mut live = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (speech, answer, wrong) = &mut *live;
         if let Some(chunk) = speech.piece(piece)
-            && let Err(what) = say(&mut **answer, &chunk)
+            && let Err(what) = push_chunk(&mut **answer, &chunk)
         {
             wrong.get_or_insert(what);
         }
     }
 }
 
-fn say(answer: &mut dyn Answer, chunk: &ChatChunk) -> Result<(), String> {
+fn push_chunk(answer: &mut dyn Answer, chunk: &ChatChunk) -> Result<(), String> {
     let json = serde_json::to_string(chunk).map_err(|error| error.to_string())?;
     answer.event(&json).map(drop)
 }

@@ -1,10 +1,11 @@
-//! Who thinks behind the cloud: servers over HTTP, or a model in our sandbox, in the order in which
-//! they are asked.
+//! The upstreams behind the cloud: servers over HTTP, or a model in our sandbox, in the order in
+//! which they are asked.
 //!
-//! One that does not answer gives way to the next while nothing of its answer was passed on; after
-//! that nothing is asked again. An upstream must never decide what an answer costs, and one that
-//! failed never costs the client anything: what it charges all the same is the operator's loss. What
-//! was passed on until a limit of our own ended it is charged: its client brought that about.
+//! If an upstream does not answer, the next is asked, as long as nothing of its answer was passed
+//! on. After that no other is asked. An upstream must never decide the price of an answer, and a
+//! failed one never costs the client anything: its own charges are the operator's loss. If one of
+//! our limits ends an answer, the client pays for the part that was passed on, since the client
+//! brought that about.
 
 pub(crate) mod health;
 mod local;
@@ -33,7 +34,7 @@ pub(crate) use server::UpstreamServer;
 /// The code of a refusal that the client can mend.
 const REFUSED: &str = "UPSTREAM_REFUSED";
 
-/// Who thinks.
+/// An upstream.
 pub(crate) enum Upstream {
     /// A server.
     Server(Box<UpstreamServer>),
@@ -43,11 +44,11 @@ pub(crate) enum Upstream {
 
 /// One of those who think.
 pub(crate) struct UpstreamEntry {
-    /// What the operator calls it.
+    /// The operator's name of the upstream.
     pub(crate) name: String,
     /// The models that it serves; all where there is none.
     pub(crate) models: Option<Vec<ModelId>>,
-    /// What it calls a model, where that is another name than elsewhere.
+    /// The upstream's names of models that it calls differently.
     pub(crate) ids: BTreeMap<ModelId, ModelId>,
     pub(crate) upstream: Upstream,
     pub(crate) health: UpstreamHealth,
@@ -66,11 +67,11 @@ pub(super) struct UpstreamRequest<'a> {
     pub(super) report: &'a OperatorNotifier,
 }
 
-/// What of a question concerns one upstream.
+/// The parts of a request that concern one upstream.
 struct UpstreamTry<'a> {
     chat: &'a ChatBody,
     model: &'a OfferedModel,
-    /// What the upstream calls it.
+    /// The upstream's name of the model.
     id: &'a ModelId,
     report: &'a OperatorNotifier,
     /// The upstream, in words.
@@ -80,28 +81,28 @@ struct UpstreamTry<'a> {
 
 /// An upstream gave no answer.
 struct UpstreamFailure {
-    /// What the client is told, where nobody else answers.
+    /// The error for the client, if no other upstream answers.
     told: Box<ApiError>,
     kind: FailureKind,
 }
 
-/// What follows from that.
+/// The consequence of a failure.
 #[derive(Clone, Copy)]
 enum FailureKind {
-    /// The client can mend it, and nobody else would answer either.
+    /// The client can mend it, and no other upstream would answer either.
     Mendable,
     /// This upstream cannot be asked that; another may.
     Unfit,
     /// It says something of the upstream; another may answer.
     Verdict(HealthVerdict),
-    /// A limit of ours ended the answer.
+    /// One of our limits ended the answer.
     CutOff,
 }
 
 /// An answer, to its end or to where we broke it off.
 pub(super) struct UpstreamAnswer<'r> {
     pub(super) answer: Box<dyn Answer + 'r>,
-    /// What the client of one that was broken off is told.
+    /// The error for the client, if we broke the answer off.
     pub(super) cut_off: Option<ApiError>,
 }
 
@@ -114,13 +115,13 @@ impl UpstreamFailure {
         Self { told: Box::new(told), kind: FailureKind::Unfit }
     }
 
-    fn of(verdict: HealthVerdict, told: ApiError) -> Self {
+    fn from_verdict(verdict: HealthVerdict, told: ApiError) -> Self {
         Self { told: Box::new(told), kind: FailureKind::Verdict(verdict) }
     }
 }
 
 impl UpstreamEntry {
-    /// Whether it serves a model.
+    /// Returns whether the upstream serves a model.
     pub(crate) fn serves(&self, model: &ModelId) -> bool {
         self.models.as_ref().is_none_or(|models| models.contains(model))
     }
@@ -159,7 +160,7 @@ impl UpstreamPool {
         }
     }
 
-    /// What requests for a model call the limit of tokens.
+    /// Returns the name of the limit of tokens in requests for a model.
     pub(crate) fn limit_name(&self, model: &ModelId) -> TokenLimitName {
         match self.entries.iter().find(|entry| entry.serves(model)).map(|entry| &entry.upstream) {
             Some(Upstream::Server(server)) => server.limit_name,
@@ -184,7 +185,7 @@ impl UpstreamPool {
     /// format.
     ///
     /// # Errors
-    /// What the client is told; what concerns the operator is reported.
+    /// The error for the client. The causes that concern the operator are reported.
     pub(super) async fn answer<'r>(
         &self,
         question: &UpstreamRequest<'_>,
@@ -199,14 +200,14 @@ impl UpstreamPool {
             }
             match self.ask(entry, question, &fresh).await {
                 Ok(answer) => return Ok(answer),
-                Err(failure) => keep(&mut told, failure)?,
+                Err(failure) => keep_failure(&mut told, failure)?,
             }
         }
         // Better one that may fail than no answer.
         for entry in resting {
             match self.ask(entry, question, &fresh).await {
                 Ok(answer) => return Ok(answer),
-                Err(failure) => keep(&mut told, failure)?,
+                Err(failure) => keep_failure(&mut told, failure)?,
             }
         }
         Err(told.map_or_else(|| ApiError::no_model(question.model.id.as_str()), |told| *told))
@@ -249,8 +250,12 @@ impl UpstreamPool {
     }
 }
 
-/// Keeps what is told where nobody answers, which is when to ask again, where somebody says so.
-fn keep(told: &mut Option<Box<ApiError>>, failure: UpstreamFailure) -> Result<(), ApiError> {
+/// Keeps the error for the client in case that no upstream answers, preferring one that says when
+/// to ask again.
+fn keep_failure(
+    told: &mut Option<Box<ApiError>>,
+    failure: UpstreamFailure,
+) -> Result<(), ApiError> {
     if let FailureKind::Mendable = failure.kind {
         return Err(*failure.told);
     }
@@ -260,15 +265,15 @@ fn keep(told: &mut Option<Box<ApiError>>, failure: UpstreamFailure) -> Result<()
     Ok(())
 }
 
-/// The upstream failed; what it says of it is the operator's alone.
+/// Returns the failure of an upstream. Its words are reported to the operator alone.
 fn broken(asked: &UpstreamTry<'_>, error: &(dyn std::error::Error + 'static)) -> UpstreamFailure {
     unreadable(asked, &chain(error).to_string())
 }
 
-/// The same, in words that hold no key.
+/// Returns the same failure for words that hold no key.
 fn unreadable(asked: &UpstreamTry<'_>, what: &str) -> UpstreamFailure {
     (asked.report)(format!("{} failed: {what}", asked.name));
     let told =
         ApiError::new(StatusCode::BAD_GATEWAY, "UPSTREAM_FAILED", "the model did not answer");
-    UpstreamFailure::of(HealthVerdict::Failed, told)
+    UpstreamFailure::from_verdict(HealthVerdict::Failed, told)
 }

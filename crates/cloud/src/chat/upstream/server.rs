@@ -29,7 +29,7 @@ use crate::chat::request::RequestAddress;
 use crate::config::TokenLimitName;
 use crate::error::{ApiError, RefusedField};
 
-/// How much of a server's own words is passed on.
+/// The most bytes of a server's own words that are passed on.
 const SAID_MAX: usize = 500;
 
 /// The longest that a client is asked to wait, in seconds.
@@ -41,11 +41,11 @@ pub(crate) struct UpstreamServer {
     /// The format that it speaks.
     pub(crate) format: ApiFormat,
     pub(crate) anthropic_version: Option<String>,
-    /// Where completions are asked for.
+    /// The URL of completions.
     pub(crate) url: Url,
     pub(crate) keys: KeyRing,
     pub(crate) limit_name: TokenLimitName,
-    /// How long it may be silent.
+    /// The longest silence.
     pub(crate) idle: Duration,
 }
 
@@ -67,7 +67,7 @@ impl UpstreamServer {
         let mut response = self.ask(body, asked).await?;
         let media_type = response.media_type();
         if !asked.chat.stream {
-            let body = response.body.whole().await.map_err(|error| broken(asked, &error))?;
+            let body = response.body.read_to_end().await.map_err(|error| broken(asked, &error))?;
             let mark = "\u{FEFF}".as_bytes();
             let body = body.strip_prefix(mark).map_or_else(|| body.clone(), <[u8]>::to_vec);
             return answer.document(body.into()).map_err(|what| self.unreadable(asked, &what));
@@ -92,8 +92,9 @@ impl UpstreamServer {
             }
         }
         match self.format {
-            // Some servers just end.
-            ApiFormat::ChatCompletions => Ok(()),
+            // Some servers of chat completions just end, and Gemini's format has no event for the
+            // end. The caller checks that the answer gave a reason for its end.
+            ApiFormat::ChatCompletions | ApiFormat::Gemini => Ok(()),
             _ => Err(unreadable(asked, "the answer ended too early")),
         }
     }
@@ -115,7 +116,7 @@ impl UpstreamServer {
         Err(UpstreamFailure::unfit(told))
     }
 
-    /// Where embeddings are asked for: beside completions.
+    /// Returns the URL of embeddings, which is beside that of completions.
     fn embeddings_url(&self, asked: &UpstreamTry<'_>) -> Result<Url, UpstreamFailure> {
         let base = self.url.path().strip_suffix("chat/completions");
         let Some(base) = base.filter(|_| self.format == ApiFormat::ChatCompletions) else {
@@ -129,12 +130,12 @@ impl UpstreamServer {
         Ok(url)
     }
 
-    /// What came back is no reply, or says that it failed.
+    /// Fails because the reply is unreadable, or reports a failure.
     fn unreadable(&self, asked: &UpstreamTry<'_>, what: &str) -> UpstreamFailure {
         unreadable(asked, &redact::text(what, &self.keys.all(), SAID_MAX))
     }
 
-    /// How the server is told who asks.
+    /// Returns the credentials for the server.
     fn auth(&self, key: Option<&Secret>) -> ApiAuth {
         let auth = ApiAuth::usual(self.format, key.cloned());
         auth.with_version(self.anthropic_version.as_deref())
@@ -209,7 +210,7 @@ impl UpstreamServer {
     ) -> UpstreamFailure {
         let status = response.status;
         let wait = response.header("retry-after").and_then(|text| text.trim().parse::<u64>().ok());
-        let body = response.body.whole().await.unwrap_or_default();
+        let body = response.body.read_to_end().await.unwrap_or_default();
         let keys = self.keys.all();
         let clean = |text: &str| redact::text(text, &keys, SAID_MAX);
         let said = clean(&String::from_utf8_lossy(&body));
@@ -219,14 +220,18 @@ impl UpstreamServer {
         let rest =
             wait.map(|seconds| Span::from_secs(i64::try_from(seconds).unwrap_or(i64::MAX / 1000)));
         let again_after = wait.map(|seconds| seconds.min(WAIT_MAX));
-        let busy =
-            |told| UpstreamFailure::of(HealthVerdict::Busy(rest), ApiError { again_after, ..told });
+        let busy = |told| {
+            UpstreamFailure::from_verdict(
+                HealthVerdict::Busy(rest),
+                ApiError { again_after, ..told },
+            )
+        };
         match refusal("the upstream", asked.id, status, &body) {
             InferenceError::Unauthorised { .. } => {
                 let what =
                     format!("the model's server does not accept this cloud's key ({status})");
                 let told = refused(StatusCode::BAD_GATEWAY, UPSTREAM_KEY, what);
-                UpstreamFailure::of(HealthVerdict::Key, told)
+                UpstreamFailure::from_verdict(HealthVerdict::Key, told)
             }
             InferenceError::NoModel { text, .. } => {
                 let said = clean(&text);
@@ -260,13 +265,16 @@ impl UpstreamServer {
                     _ => HealthVerdict::Failed,
                 };
                 let what = "the model cannot be used now".to_owned();
-                UpstreamFailure::of(verdict, refused(StatusCode::BAD_GATEWAY, REFUSED, what))
+                UpstreamFailure::from_verdict(
+                    verdict,
+                    refused(StatusCode::BAD_GATEWAY, REFUSED, what),
+                )
             }
         }
     }
 }
 
-/// An answer broke off: by a limit of ours, or by a failure.
+/// Returns the failure of an answer that broke off: at one of our limits, or otherwise.
 fn cut_off(asked: &UpstreamTry<'_>, error: &NetError) -> UpstreamFailure {
     let is_ours = matches!(
         error,
@@ -282,8 +290,8 @@ fn cut_off(asked: &UpstreamTry<'_>, error: &NetError) -> UpstreamFailure {
     UpstreamFailure { told: Box::new(told), kind: FailureKind::CutOff }
 }
 
-/// What the client can mend is told in the server's words alone, out of whatever they were wrapped
-/// in, and with the field that they are about.
+/// Reports an error that the client can mend, in the server's words without their wrapping, with
+/// the field that it concerns.
 fn mendable(
     body: &[u8],
     code: &str,

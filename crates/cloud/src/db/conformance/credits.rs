@@ -5,12 +5,12 @@ use super::*;
 const DAY: Span = Span::from_secs(24 * 3600);
 
 /// An API key of a wallet, and its hash.
-async fn key(db: &dyn Db, n: u8) -> Hash {
+async fn key(db: &Db, n: u8) -> Hash {
     another_key(db, n, n).await
 }
 
 /// A key of a wallet, drawn from `seed`.
-async fn another_key(db: &dyn Db, n: u8, seed: u8) -> Hash {
+async fn another_key(db: &Db, n: u8, seed: u8) -> Hash {
     let (token, nonce) = (Hash::of(&[seed, 1]), format!("nonce {seed}"));
     let nonce_ends = START.after(Span::from_secs(300));
     let proof = Hash::of(&[seed]);
@@ -25,7 +25,7 @@ async fn another_key(db: &dyn Db, n: u8, seed: u8) -> Hash {
 }
 
 /// Makes both wallets known.
-pub(super) async fn keys(db: &dyn Db) {
+pub(super) async fn keys(db: &Db) {
     key(db, 1).await;
     key(db, 2).await;
 }
@@ -43,11 +43,11 @@ fn transfer(ids: &IdGenerator, from: u8, key: Hash, to: u8, cents: i64) -> NewTr
     }
 }
 
-pub(super) async fn transfers(engine: &dyn Engine) {
+pub(super) async fn transfers(home: &DbHome) {
     let clock = FakeClock::at(START);
-    let (db, ids) = (engine.open(&clock), ids(&clock));
-    fund(db.as_ref()).await;
-    let (one, two) = (key(db.as_ref(), 1).await, key(db.as_ref(), 2).await);
+    let (db, ids) = (home.open(&clock), ids(&clock));
+    fund(&db).await;
+    let (one, two) = (key(&db, 1).await, key(&db, 2).await);
     let send = |to, cents| transfer(&ids, 1, one, to, cents);
     let done = |outcome| match outcome {
         TransferOutcome::Done(transfer) => transfer,
@@ -58,7 +58,7 @@ pub(super) async fn transfers(engine: &dyn Engine) {
     assert_eq!(too_much, TransferOutcome::Insufficient { available });
     let over = db.transfer(send(2, 401)).await.unwrap();
     assert_eq!(over, TransferOutcome::OverCeiling { ceiling: 400, transferred: 0 });
-    assert_eq!(balance(db.as_ref()).await, (500_000_000, 0));
+    assert_eq!(balance(&db).await, (500_000_000, 0));
 
     let named = |cents, note: Option<&str>| NewTransfer {
         name: Some("n".to_owned()),
@@ -68,7 +68,7 @@ pub(super) async fn transfers(engine: &dyn Engine) {
     let first = done(db.transfer(named(300, Some("x"))).await.unwrap());
     assert_eq!((first.cents, first.balance_after.cents_floor()), (300, 200));
     drop(db);
-    let db = engine.open(&clock);
+    let db = home.open(&clock);
     // The same again is the same, and whatever differs is something else.
     assert_eq!(done(db.transfer(named(300, Some("x"))).await.unwrap()), first);
     for other in [named(301, Some("x")), named(300, None)] {
@@ -85,7 +85,7 @@ pub(super) async fn transfers(engine: &dyn Engine) {
     assert_eq!(over, TransferOutcome::OverCeiling { ceiling: 400, transferred: 400 });
     clock.step(Span::from_millis(1));
     done(db.transfer(send(2, 100)).await.unwrap());
-    assert_eq!(balance(db.as_ref()).await, (50_000_000, 0));
+    assert_eq!(balance(&db).await, (50_000_000, 0));
     for (of, other) in [(1, 2), (2, 1)] {
         let newest = &db.history(wallet(of), PageRange { limit: 1, offset: 0 }).await.unwrap()[0];
         assert_eq!(
@@ -97,15 +97,15 @@ pub(super) async fn transfers(engine: &dyn Engine) {
     let available = Microcents::new(50_000_000);
     assert_eq!(short, TransferOutcome::Insufficient { available });
     done(db.transfer(send(2, 50)).await.unwrap());
-    assert_eq!(balance(db.as_ref()).await, (0, 0), "to the last cent");
+    assert_eq!(balance(&db).await, (0, 0), "to the last cent");
     assert_eq!(db.check_books().await.unwrap().faults, 0);
 }
 
-pub(super) async fn ceilings(engine: &dyn Engine) {
+pub(super) async fn ceilings(home: &DbHome) {
     let clock = FakeClock::at(START);
-    let (db, ids) = (engine.open(&clock), ids(&clock));
-    fund(db.as_ref()).await;
-    let (one, two) = (key(db.as_ref(), 1).await, key(db.as_ref(), 2).await);
+    let (db, ids) = (home.open(&clock), ids(&clock));
+    fund(&db).await;
+    let (one, two) = (key(&db, 1).await, key(&db, 2).await);
     let change = async |cents, serial| {
         db.change_ceiling(one, TransferCeilingChange { cents, serial }, 400).await.unwrap()
     };
@@ -127,7 +127,7 @@ pub(super) async fn ceilings(engine: &dyn Engine) {
     let other = db.ceiling(two, 400).await.unwrap();
     assert_eq!((other.cents, other.transferred, other.serial), (400, 0, 0), "of a wallet alone");
     // A key that the wallet makes later has the ceiling, the sum and the serial of the wallet.
-    let later = another_key(db.as_ref(), 1, 9).await;
+    let later = another_key(&db, 1, 9).await;
     let told = db.ceiling(later, 400).await.unwrap();
     assert_eq!((told.cents, told.transferred, told.serial), (450, 450, 7));
     let over = db.transfer(transfer(&ids, 1, later, 2, 1)).await.unwrap();
@@ -141,10 +141,10 @@ pub(super) async fn ceilings(engine: &dyn Engine) {
     assert!(db.ceiling(Hash::of(b"?"), 400).await.is_err());
 }
 
-pub(super) async fn refunds(engine: &dyn Engine) {
+pub(super) async fn refunds(home: &DbHome) {
     let clock = FakeClock::at(START);
-    let (db, ids) = (engine.open(&clock), ids(&clock));
-    fund(db.as_ref()).await;
+    let (db, ids) = (home.open(&clock), ids(&clock));
+    fund(&db).await;
     let call = hold(&ids, 300, 0);
     db.open_hold(call.clone()).await.unwrap();
     db.settle_hold(call.id, charge(300)).await.unwrap();
@@ -160,7 +160,7 @@ pub(super) async fn refunds(engine: &dyn Engine) {
     let which = Refund::Posting(charged.posting);
     assert_eq!(db.refund(which).await.unwrap(), RefundOutcome::Done(back));
     assert_eq!(db.refund(which).await.unwrap(), RefundOutcome::Again(back));
-    assert_eq!(balance(db.as_ref()).await, (500_000_000, 0));
+    assert_eq!(balance(&db).await, (500_000_000, 0));
     let payer = Some(wallet(1));
     let all = RefundReceipt { wallet: wallet(1), amount: Microcents::new(500_000_000), payer };
     assert_eq!(db.refund(Refund::Payment(1)).await.unwrap(), RefundOutcome::Done(all));
@@ -171,7 +171,7 @@ pub(super) async fn refunds(engine: &dyn Engine) {
     {
         assert_eq!(db.refund(unknown).await.unwrap(), RefundOutcome::Unknown, "{unknown}");
     }
-    assert_eq!(balance(db.as_ref()).await, (0, 0));
+    assert_eq!(balance(&db).await, (0, 0));
     let history = db.history(wallet(1), PageRange { limit: 2, offset: 0 }).await.unwrap();
     let amounts: Vec<_> = history.iter().map(|it| (it.reason, it.amount.units())).collect();
     assert_eq!(amounts, [(PostingReason::Refund, -500_000_000), (PostingReason::Refund, 300)]);
@@ -189,9 +189,9 @@ pub(super) async fn refunds(engine: &dyn Engine) {
     );
 }
 
-pub(super) async fn names(engine: &dyn Engine) {
+pub(super) async fn names(home: &DbHome) {
     let clock = FakeClock::at(START);
-    let db = engine.open(&clock);
+    let db = home.open(&clock);
     let named = |nonce, name: &str| NewIncomingPayment {
         names: vec![name.to_owned()],
         ..payment(nonce, 5)
@@ -222,9 +222,9 @@ pub(super) async fn names(engine: &dyn Engine) {
     assert!(matches!(db.begin_payment(other).await.unwrap(), BeginPaymentOutcome::New(_)));
 }
 
-pub(super) async fn nonces(engine: &dyn Engine) {
+pub(super) async fn nonces(home: &DbHome) {
     let clock = FakeClock::at(START);
-    let (db, ids) = (engine.open(&clock), ids(&clock));
+    let (db, ids) = (home.open(&clock), ids(&clock));
     let BeginPaymentOutcome::New(id) = db.begin_payment(payment(1, 5)).await.unwrap() else {
         panic!("known")
     };
@@ -239,8 +239,8 @@ pub(super) async fn nonces(engine: &dyn Engine) {
         Submission { hash, raw, gas_nonce }
     };
     drop(db);
-    let db = engine.open(&clock);
-    let reservation = &db.open_nonces().await.unwrap()[0];
+    let db = home.open(&clock);
+    let reservation = &db.open_nonces().await.unwrap()[0].transaction;
     assert_eq!(
         (reservation.intent, reservation.nonce, &reservation.raw, reservation.gas),
         (first.intent, None, &None, 70_000)
@@ -249,7 +249,7 @@ pub(super) async fn nonces(engine: &dyn Engine) {
     assert!(db.mark_signed(first.intent, sent(2, 7)).await.is_err(), "nothing asked for it");
     clock.step(Span::from_secs(40));
     db.raise_nonce_fees(first.intent, fees(12)).await.unwrap();
-    let reservation = &db.open_nonces().await.unwrap()[0];
+    let reservation = &db.open_nonces().await.unwrap()[0].transaction;
     assert_eq!(
         (reservation.fees, reservation.since, &reservation.raw),
         (fees(12), clock.now(), &None)
@@ -259,9 +259,9 @@ pub(super) async fn nonces(engine: &dyn Engine) {
     let hashes = vec![B256::repeat_byte(1), B256::repeat_byte(2)];
     let stored = db.payment(id).await.unwrap();
     assert_eq!(stored.state, IncomingPaymentState::Submitted(hashes.clone()));
-    assert_eq!(db.open_nonces().await.unwrap()[0].hashes, hashes);
+    assert_eq!(db.open_nonces().await.unwrap()[0].transaction.hashes, hashes);
     for _ in 0..2 {
-        db.close_nonce(first.intent, NonceReservationEnd::Lost).await.unwrap();
+        db.close_nonce(first.intent, TransactionEnd::Lost).await.unwrap();
     }
     assert_eq!(db.open_nonces().await.unwrap(), []);
     let second = new();
@@ -269,5 +269,5 @@ pub(super) async fn nonces(engine: &dyn Engine) {
     db.mark_signed(second.intent, sent(3, 9)).await.unwrap();
     // What is over keeps its number all the same.
     db.mark_failed(id, "why".to_owned()).await.unwrap();
-    assert_eq!(db.open_nonces().await.unwrap()[0].nonce, Some(9));
+    assert_eq!(db.open_nonces().await.unwrap()[0].transaction.nonce, Some(9));
 }

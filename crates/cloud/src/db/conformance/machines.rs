@@ -9,7 +9,7 @@ use crate::db::machines::{
 use crate::machines::lifecycle::{MachineEvent, MachineState};
 use crate::machines::tier::TIERS;
 
-/// What the first minute of the smallest costs.
+/// The cost of the first minute of the smallest machine.
 const MINUTE: i64 = 11_575;
 
 const LIMITS: MachineQuota =
@@ -34,7 +34,7 @@ fn created(outcome: CreateOutcome) -> Machine {
     }
 }
 
-async fn step(db: &dyn Db, id: MachineId, events: &[MachineEvent]) -> Machine {
+async fn step(db: &Db, id: MachineId, events: &[MachineEvent]) -> Machine {
     let mut last = None;
     for event in events {
         last = db.step_machine(id, *event, None).await.unwrap();
@@ -43,13 +43,13 @@ async fn step(db: &dyn Db, id: MachineId, events: &[MachineEvent]) -> Machine {
     last.unwrap()
 }
 
-pub(super) async fn lives(engine: &dyn Engine) {
+pub(super) async fn lives(home: &DbHome) {
     let clock = FakeClock::at(START);
-    let (db, ids) = (engine.open(&clock), ids(&clock));
+    let (db, ids) = (home.open(&clock), ids(&clock));
     let poor = db.create_machine(new(&ids, 1)).await.unwrap();
     let (required, available) = (Microcents::new(16_666_667), Microcents::ZERO);
     assert_eq!(poor, CreateOutcome::Insufficient { required, available });
-    fund(db.as_ref()).await;
+    fund(&db).await;
     let named = |request: &[u8]| NewMachine {
         request_name: Some("n".to_owned()),
         request: Hash::of(request),
@@ -84,28 +84,28 @@ pub(super) async fn lives(engine: &dyn Engine) {
         "too early"
     );
     let why = Some("no room".to_owned());
-    step(db.as_ref(), first.id, &[MachineEvent::BootBegun]).await;
+    step(&db, first.id, &[MachineEvent::BootBegun]).await;
     let failed = db.step_machine(first.id, MachineEvent::BootFailed, why.clone()).await.unwrap();
     assert_eq!(failed.unwrap().reason, why);
     let full =
         NewMachine { limits: MachineQuota { per_owner: 9, in_all: 2, ..LIMITS }, ..new(&ids, 1) };
     let third = created(db.create_machine(full).await.unwrap()).id;
-    step(db.as_ref(), third, &[MachineEvent::DeleteAsked, MachineEvent::Erased]).await;
-    step(db.as_ref(), first.id, &[MachineEvent::DeleteAsked, MachineEvent::Erased]).await;
+    step(&db, third, &[MachineEvent::DeleteAsked, MachineEvent::Erased]).await;
+    step(&db, first.id, &[MachineEvent::DeleteAsked, MachineEvent::Erased]).await;
     assert_eq!(db.machine(first.id).await.unwrap().unwrap().state, MachineState::Deleted);
     let anew = created(db.create_machine(named(b"c")).await.unwrap());
-    let anew = step(db.as_ref(), anew.id, &[MachineEvent::BootBegun, MachineEvent::Healthy]).await;
+    let anew = step(&db, anew.id, &[MachineEvent::BootBegun, MachineEvent::Healthy]).await;
     assert_eq!((anew.state, anew.was_healthy), (MachineState::Running, true));
-    step(db.as_ref(), anew.id, &[MachineEvent::DeleteAsked, MachineEvent::Erased]).await;
+    step(&db, anew.id, &[MachineEvent::DeleteAsked, MachineEvent::Erased]).await;
     let gone = db.create_machine(named(b"c")).await.unwrap();
     assert!(
         matches!(gone, CreateOutcome::Again(it) if it.state == MachineState::Deleted),
         "it was there"
     );
 
-    step(db.as_ref(), second.id, &[MachineEvent::BootBegun, MachineEvent::Healthy]).await;
+    step(&db, second.id, &[MachineEvent::BootBegun, MachineEvent::Healthy]).await;
     drop(db);
-    let db = engine.open(&clock);
+    let db = home.open(&clock);
     assert_eq!(db.restart_machines(bytes::Bytes::from_static(b"{}")).await.unwrap(), 0);
     let left = db.machines(None).await.unwrap();
     assert_eq!(
@@ -114,13 +114,13 @@ pub(super) async fn lives(engine: &dyn Engine) {
     );
 }
 
-pub(super) async fn charges(engine: &dyn Engine) {
+pub(super) async fn charges(home: &DbHome) {
     let clock = FakeClock::at(START);
-    let (mut db, ids) = (engine.open(&clock), ids(&clock));
-    fund(db.as_ref()).await;
+    let (mut db, ids) = (home.open(&clock), ids(&clock));
+    fund(&db).await;
     let id = created(db.create_machine(new(&ids, 1)).await.unwrap()).id;
     assert_eq!(db.charge_machine(id).await.unwrap(), ChargeOutcome::NotDue, "it never ran");
-    step(db.as_ref(), id, &[MachineEvent::BootBegun, MachineEvent::Healthy]).await;
+    step(&db, id, &[MachineEvent::BootBegun, MachineEvent::Healthy]).await;
     let paid = |units| ChargeOutcome::Charged(Microcents::new(units));
     assert_eq!(db.charge_machine(id).await.unwrap(), paid(MINUTE));
     assert_eq!(db.charge_machine(id).await.unwrap(), ChargeOutcome::NotDue, "each minute once");
@@ -131,10 +131,10 @@ pub(super) async fn charges(engine: &dyn Engine) {
     drop(db);
     // Down for a while, however short: what was between is nobody's.
     clock.step(Span::from_secs(240));
-    db = engine.open(&clock);
+    db = home.open(&clock);
     db.restart_machines(bytes::Bytes::new()).await.unwrap();
     assert_eq!(db.charge_machine(id).await.unwrap(), ChargeOutcome::NotDue);
-    step(db.as_ref(), id, &[MachineEvent::BootBegun, MachineEvent::Healthy]).await;
+    step(&db, id, &[MachineEvent::BootBegun, MachineEvent::Healthy]).await;
     assert_eq!(db.charge_machine(id).await.unwrap(), paid(MINUTE - 1));
     // Stopped and started within a minute that is paid.
     let round = [
@@ -143,8 +143,8 @@ pub(super) async fn charges(engine: &dyn Engine) {
         MachineEvent::StartAsked,
         MachineEvent::BootBegun,
     ];
-    step(db.as_ref(), id, &round).await;
-    step(db.as_ref(), id, &[MachineEvent::Healthy]).await;
+    step(&db, id, &round).await;
+    step(&db, id, &[MachineEvent::Healthy]).await;
     assert_eq!(db.charge_machine(id).await.unwrap(), ChargeOutcome::NotDue);
     // So late that the machine cannot be said to have run.
     clock.step(Span::from_secs(3600));
@@ -157,7 +157,7 @@ pub(super) async fn charges(engine: &dyn Engine) {
     clock.step(Span::from_secs(60));
     assert_eq!(db.charge_machine(id).await.unwrap(), paid(MINUTE - 1));
     let machine = db.machine(id).await.unwrap().unwrap();
-    let billed = 500_000_000 - balance(db.as_ref()).await.0;
+    let billed = 500_000_000 - balance(&db).await.0;
     assert_eq!((machine.billed_minutes, machine.billed.units()), (7, billed));
     let newest = &db.history(wallet(1), PageRange { limit: 1, offset: 0 }).await.unwrap()[0];
     assert_eq!((newest.reason, newest.amount.units()), (PostingReason::Machine, 1 - MINUTE));
@@ -167,17 +167,17 @@ pub(super) async fn charges(engine: &dyn Engine) {
     assert_eq!(db.open_hold(rest).await.unwrap(), HoldOutcome::Held);
     clock.step(Span::from_secs(60));
     assert_eq!(db.charge_machine(id).await.unwrap(), ChargeOutcome::Broke);
-    step(db.as_ref(), id, &[MachineEvent::DeleteAsked]).await;
+    step(&db, id, &[MachineEvent::DeleteAsked]).await;
     assert_eq!(db.charge_machine(id).await.unwrap(), ChargeOutcome::NotDue, "at once");
     let books = db.check_books().await.unwrap();
     assert_eq!((books.faults, books.revenue.units()), (0, billed));
     assert!(db.charge_machine(ids.id()).await.is_err(), "there is none");
 }
 
-pub(super) async fn executions(engine: &dyn Engine) {
+pub(super) async fn executions(home: &DbHome) {
     let clock = FakeClock::at(START);
-    let (db, ids) = (engine.open(&clock), ids(&clock));
-    fund(db.as_ref()).await;
+    let (db, ids) = (home.open(&clock), ids(&clock));
+    fund(&db).await;
     let machine = created(db.create_machine(new(&ids, 1)).await.unwrap()).id;
     let run = |key: &[u8], name: &str, request: &[u8]| NewExecution {
         key: Hash::of(key),
@@ -186,52 +186,52 @@ pub(super) async fn executions(engine: &dyn Engine) {
         machine,
         may_start: true,
     };
-    let begin = async |db: &dyn Db, new| db.begin_execution(new).await.unwrap();
+    let begin = async |db: &Db, new| db.begin_execution(new).await.unwrap();
     let not_now = NewExecution { may_start: false, ..run(b"k", "a", b"1") };
-    assert_eq!(begin(db.as_ref(), not_now).await, ExecutionOutcome::Unstarted);
-    assert_eq!(begin(db.as_ref(), run(b"k", "a", b"1")).await, ExecutionOutcome::New);
-    assert_eq!(begin(db.as_ref(), run(b"k", "a", b"1")).await, ExecutionOutcome::Running);
-    assert_eq!(begin(db.as_ref(), run(b"k", "a", b"2")).await, ExecutionOutcome::OtherRequest);
-    assert_eq!(begin(db.as_ref(), run(b"l", "a", b"2")).await, ExecutionOutcome::New, "another's");
+    assert_eq!(begin(&db, not_now).await, ExecutionOutcome::Unstarted);
+    assert_eq!(begin(&db, run(b"k", "a", b"1")).await, ExecutionOutcome::New);
+    assert_eq!(begin(&db, run(b"k", "a", b"1")).await, ExecutionOutcome::Running);
+    assert_eq!(begin(&db, run(b"k", "a", b"2")).await, ExecutionOutcome::OtherRequest);
+    assert_eq!(begin(&db, run(b"l", "a", b"2")).await, ExecutionOutcome::New, "another's");
     let result = bytes::Bytes::from_static(b"done");
     for given in [result.clone(), bytes::Bytes::from_static(b"late")] {
         db.end_execution(Hash::of(b"k"), "a".to_owned(), given).await.unwrap();
     }
     let done = ExecutionOutcome::Done(result);
-    assert_eq!(begin(db.as_ref(), run(b"k", "a", b"1")).await, done);
+    assert_eq!(begin(&db, run(b"k", "a", b"1")).await, done);
     drop(db);
-    let db = engine.open(&clock);
+    let db = home.open(&clock);
     let cut = bytes::Bytes::from_static(b"cut");
     assert_eq!(db.restart_machines(cut.clone()).await.unwrap(), 1);
-    assert_eq!(begin(db.as_ref(), run(b"k", "a", b"1")).await, done);
-    assert_eq!(begin(db.as_ref(), run(b"l", "a", b"2")).await, ExecutionOutcome::Done(cut));
+    assert_eq!(begin(&db, run(b"k", "a", b"1")).await, done);
+    assert_eq!(begin(&db, run(b"l", "a", b"2")).await, ExecutionOutcome::Done(cut));
     clock.step(Span::from_secs(601));
-    assert_eq!(begin(db.as_ref(), run(b"k", "a", b"1")).await, done, "ten minutes");
+    assert_eq!(begin(&db, run(b"k", "a", b"1")).await, done, "ten minutes");
     clock.step(Span::from_secs(600));
-    assert_eq!(begin(db.as_ref(), run(b"k", "a", b"1")).await, ExecutionOutcome::New, "no hour");
+    assert_eq!(begin(&db, run(b"k", "a", b"1")).await, ExecutionOutcome::New, "no hour");
     for name in 1..5_u8 {
         let new = run(b"big", &name.to_string(), b"1");
-        assert_eq!(begin(db.as_ref(), new).await, ExecutionOutcome::New);
+        assert_eq!(begin(&db, new).await, ExecutionOutcome::New);
         let result = bytes::Bytes::from(vec![0; 16 << 20]);
         db.end_execution(Hash::of(b"big"), name.to_string(), result).await.unwrap();
     }
-    assert_eq!(begin(db.as_ref(), run(b"big", "5", b"1")).await, ExecutionOutcome::Busy);
-    assert_eq!(begin(db.as_ref(), run(b"fresh", "5", b"1")).await, ExecutionOutcome::Busy, "keys");
+    assert_eq!(begin(&db, run(b"big", "5", b"1")).await, ExecutionOutcome::Busy);
+    assert_eq!(begin(&db, run(b"fresh", "5", b"1")).await, ExecutionOutcome::Busy, "keys");
     let purchase = Some(CreditPurchase { recipient: wallet(2), usd: 5 });
     let other = NewIncomingPayment { purchase, ..payment(2, 5) };
     let BeginPaymentOutcome::New(id) = db.begin_payment(other).await.unwrap() else {
         panic!("known")
     };
-    assert!(db.mark_settled(id, SettledBy::own(B256::repeat_byte(2))).await.unwrap());
+    assert!(db.mark_settled(id, SettledBy::transaction(B256::repeat_byte(2))).await.unwrap());
     let theirs = created(db.create_machine(new(&ids, 2)).await.unwrap()).id;
     let theirs = NewExecution { machine: theirs, ..run(b"theirs", "5", b"1") };
-    assert_eq!(begin(db.as_ref(), theirs).await, ExecutionOutcome::New, "another owner's");
+    assert_eq!(begin(&db, theirs).await, ExecutionOutcome::New, "another owner's");
 }
 
-pub(super) async fn ports(engine: &dyn Engine) {
+pub(super) async fn ports(home: &DbHome) {
     let clock = FakeClock::at(START);
-    let (db, ids) = (engine.open(&clock), ids(&clock));
-    fund(db.as_ref()).await;
+    let (db, ids) = (home.open(&clock), ids(&clock));
+    fund(&db).await;
     let machine = created(db.create_machine(new(&ids, 1)).await.unwrap());
     let id = machine.id;
     let price = Some(MicroUsdc::new(10_000));
@@ -282,19 +282,19 @@ pub(super) async fn ports(engine: &dyn Engine) {
         let other = NewIncomingPayment { sale: other, ..paid.clone() };
         assert_eq!(begin(&other).await, BeginPaymentOutcome::Conflict, "{:?}", other.sale);
     }
-    assert_eq!(find(db.as_ref(), &paid).await.unwrap().sale, sale(8080));
-    let before = balance(db.as_ref()).await;
-    assert!(db.mark_settled(first, SettledBy::own(B256::repeat_byte(9))).await.unwrap());
-    assert_eq!(balance(db.as_ref()).await, before, "it credits nobody");
+    assert_eq!(find(&db, &paid).await.unwrap().sale, sale(8080));
+    let before = balance(&db).await;
+    assert!(db.mark_settled(first, SettledBy::transaction(B256::repeat_byte(9))).await.unwrap());
+    assert_eq!(balance(&db).await, before, "it credits nobody");
     let all = PageRange { limit: 9, offset: 0 };
-    let sold = db.sold(wallet(0xEE), all).await.unwrap();
+    let sold = db.sales(wallet(0xEE), all).await.unwrap();
     let told = sold.iter().map(|it| (it.sale, it.amount, it.payer, it.transaction));
     let wanted = (sale(8080).unwrap(), paid.value, wallet(1), B256::repeat_byte(9));
     assert_eq!(told.collect::<Vec<_>>(), [wanted]);
-    assert_eq!(db.sold(wallet(1), all).await.unwrap(), []);
+    assert_eq!(db.sales(wallet(1), all).await.unwrap(), []);
     assert!(db.mark_delivered(first).await.unwrap());
     assert!(!db.mark_delivered(first).await.unwrap(), "passed on once");
     assert_eq!(db.check_books().await.unwrap().faults, 0);
-    step(db.as_ref(), id, &[MachineEvent::DeleteAsked, MachineEvent::Erased]).await;
+    step(&db, id, &[MachineEvent::DeleteAsked, MachineEvent::Erased]).await;
     assert!(route(8080).await.is_none() && db.ports(id).await.unwrap().is_empty());
 }

@@ -1,13 +1,13 @@
-//! What an engine keeps of what automatons say of themselves.
+//! The tests of the statuses that automatons report.
 
 use automaton_core::state::AgentState;
 use automaton_core::wire::cloud::{StatusReply, StatusReport};
 
 use super::*;
 
-pub(super) async fn statuses(engine: &dyn Engine) {
+pub(super) async fn statuses(home: &DbHome) {
     let clock = FakeClock::at(START);
-    let db = engine.open(&clock);
+    let db = home.open(&clock);
     let report = |turns| StatusReport {
         name: "Ada".to_owned(),
         state: AgentState::Sleeping,
@@ -27,7 +27,7 @@ pub(super) async fn statuses(engine: &dyn Engine) {
     let later = clock.step(Span::from_secs(900));
     db.report_status(wallet(1), report(2)).await.unwrap();
     drop(db);
-    let db = engine.open(&clock);
+    let db = home.open(&clock);
     let newest = Some(StatusReply { address: wallet(1), received_at_ms: later, status: report(2) });
     assert_eq!(db.status(wallet(1), wallet(1)).await.unwrap(), newest);
     assert_eq!(db.status(wallet(1), wallet(2)).await.unwrap(), None, "a stranger");

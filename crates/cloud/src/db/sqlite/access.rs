@@ -6,7 +6,7 @@ use automaton_core::wire::cloud::RegistrationRequest;
 use automaton_sqlite::chain::Hash;
 use rusqlite::params;
 
-use super::found;
+use super::optional_row;
 use super::writer::DbTx;
 use crate::db::error::DbTxError;
 use crate::db::{KeyOutcome, NewKey, RegisterOutcome, SignInAttempt, SignInOutcome};
@@ -15,11 +15,11 @@ use crate::db::{KeyOutcome, NewKey, RegisterOutcome, SignInAttempt, SignInOutcom
 /// the oldest makes room: its token is exchanged long ago, or was never wanted.
 const SIGN_INS_MAX: i64 = 10_000;
 /// Keys of wallets that were never in the ledger, and keys of one wallet: beyond these the oldest
-/// makes room. Whoever lost its key so signs in anew.
+/// makes room. A client that lost its key that way signs in again.
 const STRANGERS_KEYS_MAX: i64 = 10_000;
 const WALLET_KEYS_MAX: i64 = 1_000;
-/// How often the key of one access token is shown: once, and once more for a
-/// client whose first reply was lost.
+/// The most times that the key of one access token is shown: once, and once more for a client whose
+/// first reply was lost.
 const SHOWN_MAX: i64 = 2;
 
 pub(super) fn secret(tx: &DbTx<'_>, fresh: [u8; 32]) -> Result<[u8; 32], DbTxError> {
@@ -49,7 +49,7 @@ pub(super) fn sign_in(tx: &DbTx<'_>, attempt: &SignInAttempt) -> Result<SignInOu
         return Ok(SignInOutcome::BadNonce);
     }
     let statement = "SELECT proof, used_at FROM used_nonces WHERE nonce = ?1";
-    let used = found(tx.sql.query_row(statement, [&attempt.nonce], |row| {
+    let used = optional_row(tx.sql.query_row(statement, [&attempt.nonce], |row| {
         Ok((row.get::<_, [u8; 32]>(0)?, row.get::<_, i64>(1)?))
     }))?;
     if let Some((proof, at)) = used {
@@ -77,11 +77,11 @@ pub(super) fn create_api_key(tx: &DbTx<'_>, key: &NewKey) -> Result<KeyOutcome, 
     let wallet = tx
         .sql
         .query_row(statement, params![key.token.as_bytes(), now], |row| row.get::<_, [u8; 20]>(0));
-    let Some(wallet) = found(wallet)? else {
+    let Some(wallet) = optional_row(wallet)? else {
         return Ok(KeyOutcome::BadToken);
     };
     let statement = "SELECT hash, shown FROM api_keys WHERE token = ?1";
-    let made = found(tx.sql.query_row(statement, [key.token.as_bytes()], |row| {
+    let made = optional_row(tx.sql.query_row(statement, [key.token.as_bytes()], |row| {
         Ok((row.get::<_, [u8; 32]>(0)?, row.get::<_, i64>(1)?))
     }))?;
     match made {
@@ -126,7 +126,7 @@ fn make_room(tx: &DbTx<'_>, wallet: &[u8; 20]) -> Result<(), DbTxError> {
 pub(super) fn key_owner(tx: &DbTx<'_>, hash: &Hash) -> Result<Option<Address>, DbTxError> {
     let mut statement = tx.sql.prepare_cached("SELECT wallet FROM api_keys WHERE hash = ?1")?;
     let owner = statement.query_row([hash.as_bytes()], |row| super::address(row, "wallet"));
-    Ok(found(owner)?)
+    Ok(optional_row(owner)?)
 }
 
 pub(super) fn register(
@@ -139,7 +139,7 @@ pub(super) fn register(
         params![wallet.as_slice(), row.creator_address, row.name, row.bio, row.genesis_prompt_hash],
         |row| Ok((row.get::<_, String>(0)?, row.get::<_, bool>(1)?)),
     );
-    Ok(match found(before)? {
+    Ok(match optional_row(before)? {
         Some((id, true)) => RegisterOutcome::Registered(id),
         Some((_, false)) => RegisterOutcome::Conflict,
         None => {

@@ -7,7 +7,7 @@ use automaton_sqlite::chain::{CanonicalRow, Hash};
 use rusqlite::{Row, params};
 
 use super::writer::DbTx;
-use super::{address, found, ledger};
+use super::{address, ledger, optional_row};
 use crate::db::error::{DbError, DbTxError};
 use crate::db::{
     Ceiling, CeilingOutcome, LedgerEntry, NewTransfer, PageRange, Refund, RefundOutcome,
@@ -21,7 +21,7 @@ const CEILING_OVER: Span = Span::from_secs(24 * 3600);
 pub(super) fn transfer(tx: &DbTx<'_>, new: &NewTransfer) -> Result<TransferOutcome, DbTxError> {
     let request = CanonicalRow::new("transfer").bytes(new.to.as_slice()).int(new.cents);
     let request = request.maybe(new.note.as_deref()).hash();
-    if let Some((before, transfer)) = named(tx, new)? {
+    if let Some((before, transfer)) = find_by_name(tx, new)? {
         // What was answered is answered again, whatever has happened since.
         return Ok(match before == request {
             true => TransferOutcome::Done(transfer),
@@ -61,7 +61,10 @@ pub(super) fn transfer(tx: &DbTx<'_>, new: &NewTransfer) -> Result<TransferOutco
 }
 
 /// The transfer that was made under the same name, and what was asked for then.
-fn named(tx: &DbTx<'_>, new: &NewTransfer) -> Result<Option<(Hash, TransferRecord)>, DbTxError> {
+fn find_by_name(
+    tx: &DbTx<'_>,
+    new: &NewTransfer,
+) -> Result<Option<(Hash, TransferRecord)>, DbTxError> {
     let before = tx.sql.query_row(
         include_str!("sql/transfer_named.sql"),
         params![new.from.as_slice(), new.name],
@@ -75,7 +78,7 @@ fn named(tx: &DbTx<'_>, new: &NewTransfer) -> Result<Option<(Hash, TransferRecor
             Ok((hash(row, "request")?, transfer))
         },
     );
-    Ok(found(before)?)
+    Ok(optional_row(before)?)
 }
 
 pub(super) fn hash(row: &Row<'_>, column: &str) -> rusqlite::Result<Hash> {
@@ -110,7 +113,8 @@ pub(super) fn ceiling(tx: &DbTx<'_>, key: &Hash, usual: i64) -> Result<Ceiling, 
             creator: row.get("creator_address")?,
         })
     });
-    found(read)?.ok_or_else(|| DbError::Missing { noun: "API key", id: key.to_string() }.into())
+    optional_row(read)?
+        .ok_or_else(|| DbError::Missing { noun: "API key", id: key.to_string() }.into())
 }
 
 pub(super) fn change_ceiling(
@@ -149,7 +153,7 @@ pub(super) fn refund(tx: &DbTx<'_>, what: Refund) -> Result<RefundOutcome, DbTxE
         let is_purchase = row.get::<_, String>("kind")? == PostingReason::Purchase.name();
         Ok((refunded, is_purchase, row.get::<_, String>("key")?, row.get("again")?))
     });
-    let Some((refunded, is_purchase, key, again)) = found(posting)? else {
+    let Some((refunded, is_purchase, key, again)) = optional_row(posting)? else {
         return Ok(RefundOutcome::Unknown);
     };
     if again {
@@ -167,7 +171,7 @@ pub(super) fn refund(tx: &DbTx<'_>, what: Refund) -> Result<RefundOutcome, DbTxE
     Ok(RefundOutcome::Done(refunded))
 }
 
-/// What changed what a wallet has, newest first.
+/// Returns the changes of a wallet's balance, newest first.
 pub(super) fn history(
     tx: &DbTx<'_>,
     wallet: Address,

@@ -7,7 +7,7 @@ use automaton_core::wire::cloud::{CallReply, CallState};
 use rusqlite::params;
 
 use super::writer::DbTx;
-use super::{address, found, ledger};
+use super::{address, ledger, optional_row};
 use crate::billing::price::{Charge, Metering};
 use crate::db::error::{DbError, DbTxError};
 use crate::db::{HoldOutcome, NewHold};
@@ -100,7 +100,7 @@ pub(super) fn find(
                 == Some(Metering::Estimated.name()),
         })
     });
-    Ok(found(call)?)
+    Ok(optional_row(call)?)
 }
 
 /// A stored hold.
@@ -122,5 +122,5 @@ fn read(tx: &DbTx<'_>, id: &str) -> Result<Hold, DbTxError> {
             charged: row.get::<_, Option<i64>>("charged")?.map(Microcents::new),
         })
     });
-    found(hold)?.ok_or_else(|| DbError::Missing { noun: "hold", id: id.to_owned() }.into())
+    optional_row(hold)?.ok_or_else(|| DbError::Missing { noun: "hold", id: id.to_owned() }.into())
 }

@@ -5,7 +5,7 @@ use alloy_primitives::Address;
 use automaton_core::money::Microcents;
 use rusqlite::params;
 
-use super::found;
+use super::optional_row;
 use super::writer::DbTx;
 use crate::db::error::{DbError, DbTxError};
 use crate::db::{Balance, LedgerTotals};
@@ -58,7 +58,7 @@ pub(super) fn existing(tx: &DbTx<'_>, account: &Account) -> rusqlite::Result<Opt
     let statement = "SELECT id FROM accounts WHERE kind = ?1 AND wallet IS ?2";
     let wallet = wallet.map(|wallet| wallet.as_slice());
     let mut select = tx.sql.prepare_cached(statement)?;
-    found(select.query_row(params![kind, wallet], |row| row.get(0)))
+    optional_row(select.query_row(params![kind, wallet], |row| row.get(0)))
 }
 
 fn account(tx: &DbTx<'_>, account: &Account) -> rusqlite::Result<i64> {
@@ -75,6 +75,6 @@ fn last(tx: &DbTx<'_>, account: i64) -> Result<Microcents, DbTxError> {
     let statement = "SELECT balance_after FROM entries WHERE account = ?1 \
                      ORDER BY posting DESC LIMIT 1";
     let mut select = tx.sql.prepare_cached(statement)?;
-    let units = found(select.query_row([account], |row| row.get(0)))?;
+    let units = optional_row(select.query_row([account], |row| row.get(0)))?;
     Ok(Microcents::new(units.unwrap_or(0)))
 }

@@ -11,109 +11,155 @@ use rusqlite::{Row, params};
 use super::credits::hash;
 use super::payments::integer;
 use super::writer::DbTx;
-use super::{Sqlite, address, found, ledger};
-use crate::db::DbFuture;
+use super::{Db, address, ledger, optional_row};
 use crate::db::error::{DbError, DbTxError};
 use crate::db::machines::{
     ALL_RESULT_BYTES_MAX, ALL_RESULTS_MAX, ChargeOutcome, CreateOutcome, ExecutionOutcome,
-    LATE_MAX, MINUTE, Machine, MachineDb, MachineQuota, NewExecution, NewMachine, PORTS_MAX, Port,
+    LATE_MAX, MINUTE, Machine, MachineQuota, NewExecution, NewMachine, PORTS_MAX, Port,
     RESULT_BYTES_MAX, RESULT_KEPT, RESULTS_MAX, STILL_MAX, TUNNELS_MAX, short_id,
 };
 use crate::ledger::Posting;
 use crate::machines::lifecycle::{MachineEvent, MachineState};
 use crate::machines::tier::{self, MachineTierSpec};
 
-impl MachineDb for Sqlite {
-    fn create_machine(&self, machine: NewMachine) -> DbFuture<'_, CreateOutcome> {
-        self.writer.run("store a machine", move |tx| create(tx, &machine))
+impl Db {
+    /// Stores a machine that is to be made, once for each request name.
+    pub async fn create_machine(&self, machine: NewMachine) -> Result<CreateOutcome, DbError> {
+        self.writer.run("store a machine", move |tx| create(tx, &machine)).await
     }
 
-    fn machine(&self, id: MachineId) -> DbFuture<'_, Option<Machine>> {
-        self.writer.run("read a machine", move |tx| read(tx, id))
+    /// Returns the machine with this id, deleted or not.
+    pub async fn machine(&self, id: MachineId) -> Result<Option<Machine>, DbError> {
+        self.writer.run("read a machine", move |tx| read(tx, id)).await
     }
 
-    fn machines(&self, owner: Option<Address>) -> DbFuture<'_, Vec<Machine>> {
-        self.writer.run("list machines", move |tx| list(tx, owner))
+    /// Returns the machines that are not deleted, of one owner or of all, newest first.
+    pub async fn machines(&self, owner: Option<Address>) -> Result<Vec<Machine>, DbError> {
+        self.writer.run("list machines", move |tx| list(tx, owner)).await
     }
 
-    fn step_machine(
+    /// Applies an event to a machine. Returns the changed machine, or nothing if the event changes
+    /// nothing. A reason stays until the owner asks for something else.
+    pub async fn step_machine(
         &self,
         id: MachineId,
         event: MachineEvent,
         reason: Option<String>,
-    ) -> DbFuture<'_, Option<Machine>> {
-        self.writer.run("change a machine", move |tx| step(tx, id, event, reason))
+    ) -> Result<Option<Machine>, DbError> {
+        self.writer.run("change a machine", move |tx| step(tx, id, event, reason)).await
     }
 
-    fn restart_machines(&self, interrupted: Bytes) -> DbFuture<'_, u64> {
-        self.writer.run("take machines up again", move |tx| restart(tx, &interrupted))
+    /// Prepares for the start of the cloud, when no machine has a process left. A client that repeats
+    /// a command that was under way gets `interrupted` as its result. Returns the number of those
+    /// commands.
+    pub async fn restart_machines(&self, interrupted: Bytes) -> Result<u64, DbError> {
+        self.writer.run("take machines up again", move |tx| restart(tx, &interrupted)).await
     }
 
-    fn charge_machine(&self, id: MachineId) -> DbFuture<'_, ChargeOutcome> {
-        self.writer.run("charge a machine", move |tx| charge(tx, id))
+    /// Charges the minutes due for a machine that is up, well or not, after its first passed health
+    /// check. Each minute is charged once, and none of a gap.
+    pub async fn charge_machine(&self, id: MachineId) -> Result<ChargeOutcome, DbError> {
+        self.writer.run("charge a machine", move |tx| charge(tx, id)).await
     }
 
-    fn begin_execution(&self, execution: NewExecution) -> DbFuture<'_, ExecutionOutcome> {
-        self.writer.run("store a command", move |tx| begin(tx, &execution))
+    /// Stores that a command is to be run under a name.
+    pub async fn begin_execution(
+        &self,
+        execution: NewExecution,
+    ) -> Result<ExecutionOutcome, DbError> {
+        self.writer.run("store a command", move |tx| begin(tx, &execution)).await
     }
 
-    fn end_execution(&self, key: Hash, name: String, result: Bytes) -> DbFuture<'_, ()> {
-        self.writer.run("store a command's result", move |tx| {
-            let statement = "UPDATE executions SET result = ?3, ended_at = ?4 \
+    /// Stores the result of a command. Repeating it changes nothing.
+    pub async fn end_execution(
+        &self,
+        key: Hash,
+        name: String,
+        result: Bytes,
+    ) -> Result<(), DbError> {
+        self.writer
+            .run("store a command's result", move |tx| {
+                let statement = "UPDATE executions SET result = ?3, ended_at = ?4 \
                              WHERE api_key = ?1 AND name = ?2 AND result IS NULL";
-            let row = params![key.as_bytes(), name, &*result, tx.now.as_millis()];
-            tx.sql.execute(statement, row)?;
-            Ok(())
-        })
+                let row = params![key.as_bytes(), name, &*result, tx.now.as_millis()];
+                tx.sql.execute(statement, row)?;
+                Ok(())
+            })
+            .await
     }
 
-    fn tunnel(&self, owner: Address, id: MachineId) -> DbFuture<'_, Option<Machine>> {
-        self.writer.run("find a tunnel", move |tx| {
-            let label = short_id(id);
-            let owner = owner.as_slice();
-            let oldest = include_str!("sql/tunnel_oldest.sql");
-            let oldest = tx.sql.query_row(oldest, params![owner, TUNNELS_MAX], |row| row.get(0));
-            if let Some(oldest) = found::<String>(oldest)? {
-                tx.sql.execute("DELETE FROM ports WHERE machine = ?1", [&oldest])?;
-                tx.sql.execute("DELETE FROM machines WHERE id = ?1", [&oldest])?;
-            }
-            let now = tx.now.as_millis();
-            let row = params![id.to_string(), label, owner, now, TUNNELS_MAX];
-            tx.sql.execute(include_str!("sql/tunnel_insert.sql"), row)?;
-            let statement = "SELECT * FROM machines WHERE owner = ?1 AND is_tunnel = 1";
-            Ok(found(tx.sql.query_row(statement, [owner], machine))?)
-        })
+    /// Returns the tunnel of an owner, created under this id if there is none, or nothing if
+    /// customers have [`TUNNELS_MAX`] tunnels.
+    pub async fn tunnel(&self, owner: Address, id: MachineId) -> Result<Option<Machine>, DbError> {
+        self.writer
+            .run("find a tunnel", move |tx| {
+                let label = short_id(id);
+                let owner = owner.as_slice();
+                let oldest = include_str!("sql/tunnel_oldest.sql");
+                let oldest =
+                    tx.sql.query_row(oldest, params![owner, TUNNELS_MAX], |row| row.get(0));
+                if let Some(oldest) = optional_row::<String>(oldest)? {
+                    tx.sql.execute("DELETE FROM ports WHERE machine = ?1", [&oldest])?;
+                    tx.sql.execute("DELETE FROM machines WHERE id = ?1", [&oldest])?;
+                }
+                let now = tx.now.as_millis();
+                let row = params![id.to_string(), label, owner, now, TUNNELS_MAX];
+                tx.sql.execute(include_str!("sql/tunnel_insert.sql"), row)?;
+                let statement = "SELECT * FROM machines WHERE owner = ?1 AND is_tunnel = 1";
+                Ok(optional_row(tx.sql.query_row(statement, [owner], machine))?)
+            })
+            .await
     }
 
-    fn expose_port(&self, machine: MachineId, Port { port, price }: Port) -> DbFuture<'_, bool> {
-        self.writer.run("expose a port", move |tx| {
-            let price = price.map(|price| integer(price.units())).transpose()?;
-            let row = params![machine.to_string(), port, price, tx.now.as_millis(), PORTS_MAX];
-            tx.sql.execute(include_str!("sql/port_insert.sql"), row)?;
-            Ok(exposed(tx, machine)?.iter().any(|it| it.port == port))
-        })
+    /// Exposes a port of a machine at a price, which replaces the one before. Returns `false` if
+    /// the machine has too many.
+    pub async fn expose_port(
+        &self,
+        machine: MachineId,
+        Port { port, price }: Port,
+    ) -> Result<bool, DbError> {
+        self.writer
+            .run("expose a port", move |tx| {
+                let price = price.map(|price| integer(price.units())).transpose()?;
+                let row = params![machine.to_string(), port, price, tx.now.as_millis(), PORTS_MAX];
+                tx.sql.execute(include_str!("sql/port_insert.sql"), row)?;
+                Ok(exposed(tx, machine)?.iter().any(|it| it.port == port))
+            })
+            .await
     }
 
-    fn withdraw_port(&self, machine: MachineId, port: u16) -> DbFuture<'_, bool> {
-        self.writer.run("withdraw a port", move |tx| {
-            let statement = "DELETE FROM ports WHERE machine = ?1 AND port = ?2";
-            Ok(tx.sql.execute(statement, params![machine.to_string(), port])? > 0)
-        })
+    /// Stops exposing a port. Returns whether it was exposed.
+    pub async fn withdraw_port(&self, machine: MachineId, port: u16) -> Result<bool, DbError> {
+        self.writer
+            .run("withdraw a port", move |tx| {
+                let statement = "DELETE FROM ports WHERE machine = ?1 AND port = ?2";
+                Ok(tx.sql.execute(statement, params![machine.to_string(), port])? > 0)
+            })
+            .await
     }
 
-    fn ports(&self, machine: MachineId) -> DbFuture<'_, Vec<Port>> {
-        self.writer.run("list ports", move |tx| exposed(tx, machine))
+    /// Returns the exposed ports of a machine, lowest first.
+    pub async fn ports(&self, machine: MachineId) -> Result<Vec<Port>, DbError> {
+        self.writer.run("list ports", move |tx| exposed(tx, machine)).await
     }
 
-    fn route(&self, short_id: String, port: u16) -> DbFuture<'_, Option<(Machine, Port)>> {
-        self.writer.run("find a port", move |tx| {
-            let statement = "SELECT * FROM machines WHERE short_id = ?1 \
+    /// Returns the machine with this label, if it is not deleted, or the tunnel, with the port, if
+    /// it is exposed.
+    pub async fn route(
+        &self,
+        short_id: String,
+        port: u16,
+    ) -> Result<Option<(Machine, Port)>, DbError> {
+        self.writer
+            .run("find a port", move |tx| {
+                let statement = "SELECT * FROM machines WHERE short_id = ?1 \
                              AND (state <> 'deleted' OR is_tunnel = 1)";
-            let row = tx.sql.query_row(statement, [short_id], machine);
-            let Some(machine) = found(row)? else { return Ok(None) };
-            let port = exposed(tx, machine.id)?.into_iter().find(|it| it.port == port);
-            Ok(port.map(|port| (machine, port)))
-        })
+                let row = tx.sql.query_row(statement, [short_id], machine);
+                let Some(machine) = optional_row(row)? else { return Ok(None) };
+                let port = exposed(tx, machine.id)?.into_iter().find(|it| it.port == port);
+                Ok(port.map(|port| (machine, port)))
+            })
+            .await
     }
 }
 
@@ -123,7 +169,7 @@ fn create(tx: &DbTx<'_>, new: &NewMachine) -> Result<CreateOutcome, DbTxError> {
         let row = tx.sql.query_row(statement, params![new.owner.as_slice(), name], |row| {
             Ok((hash(row, "request")?, machine(row)?))
         });
-        if let Some((before, machine)) = found(row)? {
+        if let Some((before, machine)) = optional_row(row)? {
             return Ok(match before == new.request {
                 true => CreateOutcome::Again(machine),
                 false => CreateOutcome::OtherName,
@@ -174,7 +220,7 @@ fn create(tx: &DbTx<'_>, new: &NewMachine) -> Result<CreateOutcome, DbTxError> {
 fn read(tx: &DbTx<'_>, id: MachineId) -> Result<Option<Machine>, DbTxError> {
     let statement = "SELECT * FROM machines WHERE id = ?1";
     let mut select = tx.sql.prepare_cached(statement)?;
-    Ok(found(select.query_row([id.to_string()], machine))?)
+    Ok(optional_row(select.query_row([id.to_string()], machine))?)
 }
 
 fn stored(tx: &DbTx<'_>, id: MachineId) -> Result<Machine, DbTxError> {
@@ -259,7 +305,7 @@ fn begin(tx: &DbTx<'_>, new: &NewExecution) -> Result<ExecutionOutcome, DbTxErro
     let before = tx.sql.query_row(statement, params![new.key.as_bytes(), new.name], |row| {
         Ok((hash(row, "request")?, row.get::<_, Option<Vec<u8>>>("result")?))
     });
-    match found(before)? {
+    match optional_row(before)? {
         Some((request, _)) if request != new.request => return Ok(ExecutionOutcome::OtherRequest),
         Some((_, Some(result))) => return Ok(ExecutionOutcome::Done(result.into())),
         Some((_, None)) => return Ok(ExecutionOutcome::Running),
@@ -306,7 +352,7 @@ fn machine(row: &Row<'_>) -> rusqlite::Result<Machine> {
         short_id: row.get("short_id")?,
         owner: address(row, "owner")?,
         name: row.get("name")?,
-        tier: MachineTierSpec::named(&tier).ok_or_else(unknown)?,
+        tier: MachineTierSpec::from_name(&tier).ok_or_else(unknown)?,
         monthly: Microcents::new(row.get("monthly")?),
         state: MachineState::by_name(&state).ok_or_else(unknown)?,
         since: Timestamp::from_millis(row.get("since")?),

@@ -27,12 +27,11 @@ use automaton_sqlite::{CommitHook, Migration, Schema, Writer, WriterHooks};
 use rusqlite::{Connection, Row};
 
 use super::{
-    Balance, BeginPaymentOutcome, Ceiling, CeilingOutcome, Db, DbError, DbFuture, Fees,
-    HoldOutcome, IncomingPayment, KeyOutcome, LedgerEntry, LedgerTotals, NewHold,
-    NewIncomingPayment, NewKey, NewNonceReservation, NewTransfer, NonceReservation,
-    NonceReservationEnd, PageRange, Refund, RefundOutcome, RegisterOutcome, SaleRecord, SettledBy,
-    SignInAttempt, SignInOutcome, Submission, TransferCeilingChange, TransferOutcome,
-    UnclaimedCredits,
+    Balance, BeginPaymentOutcome, Ceiling, CeilingOutcome, DbError, Fees, HoldOutcome,
+    IncomingPayment, KeyOutcome, LedgerEntry, LedgerTotals, NewHold, NewIncomingPayment, NewKey,
+    NewNonceReservation, NewTransfer, NonceReservation, PageRange, Refund, RefundOutcome,
+    RegisterOutcome, SaleRecord, SettledBy, SignInAttempt, SignInOutcome, Submission,
+    TransactionEnd, TransferCeilingChange, TransferOutcome, UnclaimedCredits,
 };
 use crate::billing::price::Charge;
 use writer::DbWriter;
@@ -45,21 +44,21 @@ const SCHEMA: Schema = Schema::new(
 
 /// The database in a file. Cheap to clone.
 #[derive(Clone)]
-pub struct Sqlite {
+pub struct Db {
     writer: DbWriter,
-    ended_well: bool,
+    was_closed_cleanly: bool,
 }
 
-impl Sqlite {
+impl Db {
     /// Opens the database, makes or migrates it. Blocks while it is checked, which it is
     /// after an end that was none of its own.
     ///
     /// # Errors
     /// [`DbError::Database`] when the file is damaged, foreign or out of reach.
     pub fn open(path: &Path, clock: Arc<dyn Clock>) -> Result<Self, DbError> {
-        let ended_well = automaton_sqlite::ended_well(path);
+        let was_closed_cleanly = automaton_sqlite::ended_well(path);
         let writer = Writer::start(connect(path)?, "cloud-writer", WriterHooks::default())?;
-        Ok(Self { writer: DbWriter { writer, clock }, ended_well })
+        Ok(Self { writer: DbWriter { writer, clock }, was_closed_cleanly })
     }
 
     /// The same without a thread, for a simulation: each transaction runs where it
@@ -67,16 +66,16 @@ impl Sqlite {
     /// committed is on the disk.
     ///
     /// # Errors
-    /// As [`Sqlite::open`].
+    /// As [`Db::open`].
     pub fn open_here(
         path: &Path,
         clock: Arc<dyn Clock>,
         synced: CommitHook,
     ) -> Result<Self, DbError> {
-        let ended_well = automaton_sqlite::ended_well(path);
+        let was_closed_cleanly = automaton_sqlite::ended_well(path);
         let hooks = WriterHooks { faults: None, synced: Some(synced) };
         let writer = Writer::in_caller(connect(path)?, hooks);
-        Ok(Self { writer: DbWriter { writer, clock }, ended_well })
+        Ok(Self { writer: DbWriter { writer, clock }, was_closed_cleanly })
     }
 }
 
@@ -86,157 +85,234 @@ fn connect(path: &Path) -> Result<Connection, DbError> {
     Ok(connection)
 }
 
-impl Db for Sqlite {
-    fn secret(&self, fresh: [u8; 32]) -> DbFuture<'_, [u8; 32]> {
-        self.writer.run("read the server's secret", move |tx| access::secret(tx, fresh))
+impl Db {
+    /// Returns the server's own secret. Stores `fresh` as the secret if there is none yet.
+    pub async fn secret(&self, fresh: [u8; 32]) -> Result<[u8; 32], DbError> {
+        self.writer.run("read the server's secret", move |tx| access::secret(tx, fresh)).await
     }
 
-    fn sign_in(&self, attempt: SignInAttempt) -> DbFuture<'_, SignInOutcome> {
-        self.writer.run("sign a wallet in", move |tx| access::sign_in(tx, &attempt))
+    /// Uses up a nonce that this cloud issued and stores the token granted for it, or does neither.
+    pub async fn sign_in(&self, attempt: SignInAttempt) -> Result<SignInOutcome, DbError> {
+        self.writer.run("sign a wallet in", move |tx| access::sign_in(tx, &attempt)).await
     }
 
-    fn create_api_key(&self, key: NewKey) -> DbFuture<'_, KeyOutcome> {
-        self.writer.run("store an API key", move |tx| access::create_api_key(tx, &key))
+    /// Stores the one API key of an access token.
+    pub async fn create_api_key(&self, key: NewKey) -> Result<KeyOutcome, DbError> {
+        self.writer.run("store an API key", move |tx| access::create_api_key(tx, &key)).await
     }
 
-    fn key_owner(&self, hash: Hash) -> DbFuture<'_, Option<Address>> {
-        self.writer.run("find an API key", move |tx| access::key_owner(tx, &hash))
+    /// Returns the wallet whose API key has this hash.
+    pub async fn key_owner(&self, hash: Hash) -> Result<Option<Address>, DbError> {
+        self.writer.run("find an API key", move |tx| access::key_owner(tx, &hash)).await
     }
 
-    fn register(&self, wallet: Address, row: RegistrationRequest) -> DbFuture<'_, RegisterOutcome> {
-        self.writer.run("register an automaton", move |tx| access::register(tx, wallet, &row))
+    /// Registers an automaton whose registration has been verified.
+    pub async fn register(
+        &self,
+        wallet: Address,
+        row: RegistrationRequest,
+    ) -> Result<RegisterOutcome, DbError> {
+        self.writer.run("register an automaton", move |tx| access::register(tx, wallet, &row)).await
     }
 
-    fn report_status(&self, wallet: Address, report: StatusReport) -> DbFuture<'_, ()> {
-        self.writer.run("store a status", move |tx| status::report(tx, wallet, &report))
+    /// Stores the status that an automaton reports, replacing the one before.
+    pub async fn report_status(
+        &self,
+        wallet: Address,
+        report: StatusReport,
+    ) -> Result<(), DbError> {
+        self.writer.run("store a status", move |tx| status::report(tx, wallet, &report)).await
     }
 
-    fn status(&self, of: Address, by: Address) -> DbFuture<'_, Option<StatusReply>> {
-        self.writer.run("read a status", move |tx| status::read(tx, of, by))
+    /// Returns the last status of an automaton, to its own wallet and to its registered creator's.
+    pub async fn status(&self, of: Address, by: Address) -> Result<Option<StatusReply>, DbError> {
+        self.writer.run("read a status", move |tx| status::read(tx, of, by)).await
     }
 
-    fn balance(&self, wallet: Address) -> DbFuture<'_, Balance> {
-        self.writer.run("read a balance", move |tx| ledger::balance(tx, wallet))
+    /// Returns the balance of a wallet, zero for one that was never seen.
+    pub async fn balance(&self, wallet: Address) -> Result<Balance, DbError> {
+        self.writer.run("read a balance", move |tx| ledger::balance(tx, wallet)).await
     }
 
-    fn open_hold(&self, hold: NewHold) -> DbFuture<'_, HoldOutcome> {
-        self.writer.run("set credits aside", move |tx| holds::open(tx, &hold))
+    /// Sets credits aside before a call.
+    pub async fn open_hold(&self, hold: NewHold) -> Result<HoldOutcome, DbError> {
+        self.writer.run("set credits aside", move |tx| holds::open(tx, &hold)).await
     }
 
-    fn call(&self, wallet: Address, name: String) -> DbFuture<'_, Option<CallReply>> {
-        self.writer.run("find a call", move |tx| holds::find(tx, wallet, &name))
+    /// Returns the newest call of a wallet that its client gave this name.
+    pub async fn call(&self, wallet: Address, name: String) -> Result<Option<CallReply>, DbError> {
+        self.writer.run("find a call", move |tx| holds::find(tx, wallet, &name)).await
     }
 
-    fn settle_hold(&self, id: HoldId, charge: Charge) -> DbFuture<'_, Microcents> {
-        self.writer.run("charge a call", move |tx| holds::settle(tx, id, &charge))
+    /// Ends a hold with the cost of the call, capped at the amount set aside. Returns the
+    /// amount charged. Repeating it changes nothing.
+    pub async fn settle_hold(&self, id: HoldId, charge: Charge) -> Result<Microcents, DbError> {
+        self.writer.run("charge a call", move |tx| holds::settle(tx, id, &charge)).await
     }
 
-    fn release_hold(&self, id: HoldId) -> DbFuture<'_, ()> {
-        self.writer.run("give credits back", move |tx| holds::release(tx, &id.to_string()))
+    /// Ends a hold without a charge. Repeating it changes nothing.
+    pub async fn release_hold(&self, id: HoldId) -> Result<(), DbError> {
+        self.writer.run("give credits back", move |tx| holds::release(tx, &id.to_string())).await
     }
 
-    fn release_open_holds(&self) -> DbFuture<'_, u64> {
-        self.writer.run("give credits back", holds::release_open)
+    /// Ends every open hold without a charge after a crash, since no client got an answer to those
+    /// calls. Returns their number.
+    pub async fn release_open_holds(&self) -> Result<u64, DbError> {
+        self.writer.run("give credits back", holds::release_open).await
     }
 
-    fn transfer(&self, transfer: NewTransfer) -> DbFuture<'_, TransferOutcome> {
-        self.writer.run("transfer credits", move |tx| credits::transfer(tx, &transfer))
+    /// Gives credits to another wallet, once for each request name.
+    pub async fn transfer(&self, transfer: NewTransfer) -> Result<TransferOutcome, DbError> {
+        self.writer.run("transfer credits", move |tx| credits::transfer(tx, &transfer)).await
     }
 
-    fn ceiling(&self, key: Hash, usual: i64) -> DbFuture<'_, Ceiling> {
-        self.writer.run("read a ceiling", move |tx| credits::ceiling(tx, &key, usual))
+    /// Returns the 24-hour transfer ceiling of a key's wallet: `usual` cents if no other was set.
+    pub async fn ceiling(&self, key: Hash, usual: i64) -> Result<Ceiling, DbError> {
+        self.writer.run("read a ceiling", move |tx| credits::ceiling(tx, &key, usual)).await
     }
 
-    fn change_ceiling(
+    /// Changes the 24-hour transfer ceiling that all keys of a key's wallet share.
+    pub async fn change_ceiling(
         &self,
         key: Hash,
         to: TransferCeilingChange,
         usual: i64,
-    ) -> DbFuture<'_, CeilingOutcome> {
-        self.writer.run("change a ceiling", move |tx| credits::change_ceiling(tx, &key, to, usual))
+    ) -> Result<CeilingOutcome, DbError> {
+        self.writer
+            .run("change a ceiling", move |tx| credits::change_ceiling(tx, &key, to, usual))
+            .await
     }
 
-    fn refund(&self, what: Refund) -> DbFuture<'_, RefundOutcome> {
-        self.writer.run("give a payment back", move |tx| credits::refund(tx, what))
+    /// Gives a purchase or a charge back, once.
+    pub async fn refund(&self, what: Refund) -> Result<RefundOutcome, DbError> {
+        self.writer.run("give a payment back", move |tx| credits::refund(tx, what)).await
     }
 
-    fn history(&self, wallet: Address, page: PageRange) -> DbFuture<'_, Vec<LedgerEntry>> {
-        self.writer.run("read a history", move |tx| credits::history(tx, wallet, page))
+    /// Returns the changes of a wallet's balance, newest first.
+    pub async fn history(
+        &self,
+        wallet: Address,
+        page: PageRange,
+    ) -> Result<Vec<LedgerEntry>, DbError> {
+        self.writer.run("read a history", move |tx| credits::history(tx, wallet, page)).await
     }
 
-    fn unclaimed(&self, limit: u32) -> DbFuture<'_, Vec<UnclaimedCredits>> {
-        self.writer.run("read unclaimed credits", move |tx| credits::unclaimed(tx, limit))
+    /// Returns the credits of wallets that never signed in, oldest first, at most `limit` of them.
+    pub async fn unclaimed(&self, limit: u32) -> Result<Vec<UnclaimedCredits>, DbError> {
+        self.writer.run("read unclaimed credits", move |tx| credits::unclaimed(tx, limit)).await
     }
 
-    fn sold(&self, wallet: Address, page: PageRange) -> DbFuture<'_, Vec<SaleRecord>> {
-        self.writer.run("read what was sold", move |tx| payments::sold(tx, wallet, page))
+    /// Returns the paid requests to the ports of a wallet's machines, newest first.
+    pub async fn sales(
+        &self,
+        wallet: Address,
+        page: PageRange,
+    ) -> Result<Vec<SaleRecord>, DbError> {
+        self.writer.run("read sales", move |tx| payments::sales(tx, wallet, page)).await
     }
 
-    fn find_payment(
+    /// Returns the stored payment with this authorization's payer and nonce.
+    pub async fn find_payment(
         &self,
         chain: u64,
         asset: Address,
         authorization: Authorization,
-    ) -> DbFuture<'_, Option<IncomingPayment>> {
+    ) -> Result<Option<IncomingPayment>, DbError> {
         self.writer
             .run("find a payment", move |tx| payments::find(tx, chain, &asset, &authorization))
+            .await
     }
 
-    fn begin_payment(&self, payment: NewIncomingPayment) -> DbFuture<'_, BeginPaymentOutcome> {
-        self.writer.run("store a payment", move |tx| payments::begin(tx, &payment))
+    /// Stores a verified payment, unless it is known or guarded against.
+    pub async fn begin_payment(
+        &self,
+        payment: NewIncomingPayment,
+    ) -> Result<BeginPaymentOutcome, DbError> {
+        self.writer.run("store a payment", move |tx| payments::begin(tx, &payment)).await
     }
 
-    fn payment(&self, id: i64) -> DbFuture<'_, IncomingPayment> {
-        self.writer.run("read a payment", move |tx| payments::read(tx, id))
+    /// Returns the payment with this id.
+    pub async fn payment(&self, id: i64) -> Result<IncomingPayment, DbError> {
+        self.writer.run("read a payment", move |tx| payments::read(tx, id)).await
     }
 
-    fn unfinished_payments(&self) -> DbFuture<'_, Vec<IncomingPayment>> {
-        self.writer.run("list payments", payments::unfinished)
+    /// Returns the payments that are neither settled nor failed, oldest first. There are never more
+    /// than may be under way at a time.
+    pub async fn unfinished_payments(&self) -> Result<Vec<IncomingPayment>, DbError> {
+        self.writer.run("list payments", payments::unfinished).await
     }
 
-    fn mark_settled(&self, id: i64, by: SettledBy) -> DbFuture<'_, bool> {
-        self.writer.run("credit a payment", move |tx| payments::settled(tx, id, by))
+    /// Records that the payment is on the chain and credits the recipient, once. Returns whether this
+    /// call did it.
+    pub async fn mark_settled(&self, id: i64, by: SettledBy) -> Result<bool, DbError> {
+        self.writer.run("credit a payment", move |tx| payments::settled(tx, id, by)).await
     }
 
-    fn mark_failed(&self, id: i64, reason: String) -> DbFuture<'_, ()> {
-        self.writer.run("give a payment up", move |tx| payments::failed(tx, id, &reason))
+    /// Records that the payment can never be on the chain any more.
+    pub async fn mark_failed(&self, id: i64, reason: String) -> Result<(), DbError> {
+        self.writer.run("give a payment up", move |tx| payments::failed(tx, id, &reason)).await
     }
 
-    fn mark_delivered(&self, id: i64) -> DbFuture<'_, bool> {
-        self.writer.run("note a delivery", move |tx| payments::delivered(tx, id))
+    /// Records that the client has its reply, or that its request is passed on. Returns whether this
+    /// call did it.
+    pub async fn mark_delivered(&self, id: i64) -> Result<bool, DbError> {
+        self.writer.run("note a delivery", move |tx| payments::delivered(tx, id)).await
     }
 
-    fn reserve_nonce(&self, reservation: NewNonceReservation) -> DbFuture<'_, ()> {
-        self.writer.run("take a nonce for gas", move |tx| nonces::open(tx, &reservation))
+    /// Reserves a nonce of the gas account for a payment that has no other open one, before anything
+    /// is signed.
+    pub async fn reserve_nonce(&self, reservation: NewNonceReservation) -> Result<(), DbError> {
+        self.writer.run("take a nonce for gas", move |tx| nonces::open(tx, &reservation)).await
     }
 
-    fn raise_nonce_fees(&self, intent: TransactionId, fees: Fees) -> DbFuture<'_, ()> {
+    /// Notes that the reservation's transaction is to be signed again, with these fees.
+    pub async fn raise_nonce_fees(&self, intent: TransactionId, fees: Fees) -> Result<(), DbError> {
         self.writer
             .run("raise the fees of a transaction", move |tx| nonces::raise(tx, intent, fees))
+            .await
     }
 
-    fn mark_signed(&self, intent: TransactionId, submission: Submission) -> DbFuture<'_, ()> {
-        self.writer.run("store a transaction", move |tx| nonces::signed(tx, intent, &submission))
+    /// Stores a signed transaction before it is broadcast. All transactions of a reservation have the
+    /// nonce of the first.
+    pub async fn mark_signed(
+        &self,
+        intent: TransactionId,
+        submission: Submission,
+    ) -> Result<(), DbError> {
+        self.writer
+            .run("store a transaction", move |tx| nonces::signed(tx, intent, &submission))
+            .await
     }
 
-    fn close_nonce(&self, intent: TransactionId, end: NonceReservationEnd) -> DbFuture<'_, ()> {
-        self.writer.run("close a nonce for gas", move |tx| nonces::close(tx, intent, end))
+    /// Records that the nonce is in a block that stays. Repeating it changes nothing.
+    pub async fn close_nonce(
+        &self,
+        intent: TransactionId,
+        end: TransactionEnd,
+    ) -> Result<(), DbError> {
+        self.writer.run("close a nonce for gas", move |tx| nonces::close(tx, intent, end)).await
     }
 
-    fn open_nonces(&self) -> DbFuture<'_, Vec<NonceReservation>> {
-        self.writer.run("list numbers for gas", nonces::all_open)
+    /// Returns the reservations whose nonce is in no block that stays, lowest nonce first, at most a
+    /// hundred.
+    pub async fn open_nonces(&self) -> Result<Vec<NonceReservation>, DbError> {
+        self.writer.run("list numbers for gas", nonces::all_open).await
     }
 
-    fn check_books(&self) -> DbFuture<'_, LedgerTotals> {
-        self.writer.run("check the books", ledger::check)
+    /// Adds up the ledger from its entries.
+    pub async fn check_books(&self) -> Result<LedgerTotals, DbError> {
+        self.writer.run("check the books", ledger::check).await
     }
 
-    fn ended_well(&self) -> bool {
-        self.ended_well
+    /// Returns whether the process before this one closed the database in good order. If not, the
+    /// books have to be checked.
+    pub const fn was_closed_cleanly(&self) -> bool {
+        self.was_closed_cleanly
     }
 
-    fn settle(&self) -> DbFuture<'_, ()> {
-        Box::pin(async { Ok(self.writer.writer.checkpoint().await?) })
+    /// Marks the end of this process as clean, provided that nothing is written afterwards.
+    pub async fn mark_clean_shutdown(&self) -> Result<(), DbError> {
+        Ok(self.writer.writer.checkpoint().await?)
     }
 }
 
@@ -251,7 +327,7 @@ fn word(row: &Row<'_>, column: &str) -> rusqlite::Result<B256> {
 }
 
 /// The value of a query that may find nothing.
-fn found<T>(result: rusqlite::Result<T>) -> rusqlite::Result<Option<T>> {
+fn optional_row<T>(result: rusqlite::Result<T>) -> rusqlite::Result<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),
         Err(rusqlite::Error::QueryReturnedNoRows) => Ok(None),
@@ -267,20 +343,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::db::conformance::{self, Engine};
-
-    struct File(tempfile::TempDir);
-
-    impl Engine for File {
-        fn open(&self, clock: &FakeClock) -> Box<dyn Db> {
-            let path = self.0.path().join("cloud.db");
-            Box::new(Sqlite::open(&path, Arc::new(clock.clone())).unwrap())
-        }
-    }
-
-    fn fresh() -> Box<dyn Engine> {
-        Box::new(File(tempfile::tempdir().unwrap()))
-    }
+    use crate::db::conformance::{self, DbHome};
 
     fn block(future: impl Future<Output = ()>) {
         tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future);
@@ -288,7 +351,7 @@ mod tests {
 
     #[test]
     fn keeps_what_an_engine_has_to_keep() {
-        block(conformance::suite(fresh));
+        block(conformance::suite());
     }
 
     #[test]
@@ -296,7 +359,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("cloud.db");
         let clock = FakeClock::at(automaton_core::time::Timestamp::EPOCH);
-        drop(Sqlite::open(&path, Arc::new(clock)).unwrap());
+        drop(Db::open(&path, Arc::new(clock)).unwrap());
         let connection = automaton_sqlite::open(&path, &SCHEMA).unwrap();
         let post = "INSERT INTO postings (account, key, kind, at) VALUES (1, 'k', 'hold', 0)";
         connection.execute(post, []).unwrap();
@@ -313,7 +376,7 @@ mod tests {
         let path = home.path().join("cloud.db");
         let clock = FakeClock::at(automaton_core::time::Timestamp::EPOCH);
         block(async {
-            let db = Sqlite::open(&path, Arc::new(clock)).unwrap();
+            let db = Db::open(&path, Arc::new(clock)).unwrap();
             let own = conformance::payment(1, 5);
             let recipient = Address::repeat_byte(2);
             let gift = Some(crate::db::CreditPurchase { recipient, usd: 5 });
@@ -338,13 +401,13 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("cloud.db");
         let clock = Arc::new(FakeClock::at(automaton_core::time::Timestamp::EPOCH));
-        drop(Sqlite::open(&path, Arc::clone(&clock) as Arc<dyn Clock>).unwrap());
+        drop(Db::open(&path, Arc::clone(&clock) as Arc<dyn Clock>).unwrap());
         let old = automaton_sqlite::open(&path, &SCHEMA).unwrap();
         // What the last of the old form looked like, from outside.
         old.execute_batch("PRAGMA application_id = 0; PRAGMA user_version = 8").unwrap();
         old.close().unwrap();
         let before = std::fs::read(&path).unwrap();
-        let error = Sqlite::open(&path, clock).err().unwrap();
+        let error = Db::open(&path, clock).err().unwrap();
         let text = automaton_core::error::chain(&error).to_string();
         assert!(text.contains("has the old form 8, from before the first release"), "{text}");
         assert!(error.hint().unwrap().contains("To begin anew, move "), "{:?}", error.hint());
@@ -357,7 +420,7 @@ mod tests {
         let path = home.path().join("cloud.db");
         let start = automaton_core::time::Timestamp::from_millis(1_000_000);
         let clock = Arc::new(FakeClock::at(start));
-        let db = Sqlite::open(&path, clock).unwrap();
+        let db = Db::open(&path, clock).unwrap();
         let connection = automaton_sqlite::open(&path, &SCHEMA).unwrap();
         // Ten thousand strangers, each a millisecond after the one before; 10 are over.
         let crowd =
@@ -395,7 +458,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("cloud.db");
         let clock = Arc::new(FakeClock::at(automaton_core::time::Timestamp::from_millis(1 << 40)));
-        let db: Arc<dyn Db> = Arc::new(Sqlite::open(&path, clock).unwrap());
+        let db = Db::open(&path, clock).unwrap();
         let connection = automaton_sqlite::open(&path, &SCHEMA).unwrap();
         let crowd = "WITH RECURSIVE n (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM n WHERE n < 9999) \
                      INSERT INTO machines (id, short_id, owner, name, tier, monthly, state, since, \
@@ -428,7 +491,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("cloud.db");
         let clock = Arc::new(FakeClock::at(automaton_core::time::Timestamp::from_millis(1 << 40)));
-        let db = Sqlite::open(&path, clock).unwrap();
+        let db = Db::open(&path, clock).unwrap();
         let connection = automaton_sqlite::open(&path, &SCHEMA).unwrap();
         let key = |n: u8, wallet: u8| {
             let (token, hash) = (Hash::of(&[n]), Hash::of(&[n, 1]));
@@ -478,7 +541,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(40))]
         #[test]
         fn no_history_breaks_the_books(history in conformance::history()) {
-            block(async { conformance::play(fresh().as_ref(), history).await });
+            block(async { conformance::play(&DbHome::new(), history).await });
         }
     }
 }

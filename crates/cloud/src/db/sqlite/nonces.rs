@@ -1,8 +1,9 @@
-//! The numbers of the account that pays gas, and what was signed with each.
+//! The nonces of the account that pays gas, and the transactions signed with each.
 
 use alloy_primitives::{B256, Bytes};
 use automaton_core::id::TransactionId;
 use automaton_core::time::Timestamp;
+use automaton_wallet::transactions::OpenTransaction;
 use rusqlite::types::Type;
 use rusqlite::{Row, params};
 
@@ -10,7 +11,7 @@ use super::payments::integer;
 use super::word;
 use super::writer::DbTx;
 use crate::db::error::{DbError, DbTxError};
-use crate::db::{Fees, NewNonceReservation, NonceReservation, NonceReservationEnd, Submission};
+use crate::db::{Fees, NewNonceReservation, NonceReservation, Submission, TransactionEnd};
 
 pub(super) fn open(tx: &DbTx<'_>, new: &NewNonceReservation) -> Result<(), DbTxError> {
     let (intent, now) = (new.intent.to_string(), tx.now.as_millis());
@@ -20,7 +21,7 @@ pub(super) fn open(tx: &DbTx<'_>, new: &NewNonceReservation) -> Result<(), DbTxE
     attempt(tx, &intent, new.fees)
 }
 
-/// The next attempt of a slot, before it is signed.
+/// Stores the next attempt of a reservation, before it is signed.
 pub(super) fn raise(tx: &DbTx<'_>, intent: TransactionId, fees: Fees) -> Result<(), DbTxError> {
     attempt(tx, &intent.to_string(), fees)
 }
@@ -32,7 +33,7 @@ fn attempt(tx: &DbTx<'_>, intent: &str, fees: Fees) -> Result<(), DbTxError> {
     Ok(())
 }
 
-/// Stores what was signed for the newest attempt of a slot.
+/// Stores the signed bytes of a reservation's newest attempt.
 pub(super) fn signed(
     tx: &DbTx<'_>,
     intent: TransactionId,
@@ -59,11 +60,11 @@ pub(super) fn signed(
 pub(super) fn close(
     tx: &DbTx<'_>,
     intent: TransactionId,
-    end: NonceReservationEnd,
+    end: TransactionEnd,
 ) -> Result<(), DbTxError> {
     let state = match end {
-        NonceReservationEnd::Spent => "spent",
-        NonceReservationEnd::Lost => "lost",
+        TransactionEnd::Spent => "spent",
+        TransactionEnd::Lost => "lost",
     };
     let statement = "UPDATE gas_nonces SET state = ?2, closed_at = ?3 \
                      WHERE intent = ?1 AND state = 'open'";
@@ -76,18 +77,19 @@ pub(super) fn all_open(tx: &DbTx<'_>) -> Result<Vec<NonceReservation>, DbTxError
     let mut reservations: Vec<NonceReservation> =
         select.query_map([], nonce_row)?.collect::<Result<_, _>>()?;
     for reservation in &mut reservations {
-        reservation.hashes = hashes(tx, "intent = ?1", &reservation.intent.to_string())?;
+        let transaction = &mut reservation.transaction;
+        transaction.hashes = hashes(tx, "intent = ?1", &transaction.intent.to_string())?;
     }
     Ok(reservations)
 }
 
-/// The hashes of what was signed for a payment, oldest first.
+/// Returns the hashes of all transactions signed for a payment, oldest first.
 pub(super) fn hashes_of_payment(tx: &DbTx<'_>, payment: i64) -> rusqlite::Result<Vec<B256>> {
     let all = "intent IN (SELECT intent FROM gas_nonces WHERE payment = CAST(?1 AS INTEGER))";
     hashes(tx, all, &payment.to_string())
 }
 
-/// Whether a number of the account is in use for a payment.
+/// Returns whether a nonce of the account is in use for a payment.
 pub(super) fn is_open(tx: &DbTx<'_>, payment: i64) -> rusqlite::Result<bool> {
     let statement = "SELECT EXISTS \
                      (SELECT 1 FROM gas_nonces WHERE payment = ?1 AND state = 'open')";
@@ -106,14 +108,14 @@ fn hashes(tx: &DbTx<'_>, which: &str, of: &str) -> rusqlite::Result<Vec<B256>> {
 fn nonce_row(row: &Row<'_>) -> rusqlite::Result<NonceReservation> {
     let unsigned = |column| row.get::<_, i64>(column).map(i64::unsigned_abs);
     let bad = |_| rusqlite::Error::InvalidColumnType(0, "intent".to_owned(), Type::Text);
-    Ok(NonceReservation {
+    let transaction = OpenTransaction {
         intent: row.get::<_, String>("intent")?.parse().map_err(bad)?,
-        payment: row.get("payment")?,
         gas: unsigned("gas")?,
         nonce: row.get::<_, Option<i64>>("nonce")?.map(i64::unsigned_abs),
         fees: Fees { max: unsigned("max_fee")?, priority: unsigned("priority_fee")? },
         since: Timestamp::from_millis(row.get("at")?),
         raw: row.get::<_, Option<Vec<u8>>>("raw")?.map(Bytes::from),
         hashes: Vec::new(),
-    })
+    };
+    Ok(NonceReservation { payment: row.get("payment")?, transaction })
 }

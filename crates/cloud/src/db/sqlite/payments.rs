@@ -8,7 +8,7 @@ use rusqlite::types::Type;
 use rusqlite::{Params, Row, params};
 
 use super::writer::DbTx;
-use super::{address, found, ledger, nonces, word};
+use super::{address, ledger, nonces, optional_row, word};
 use crate::db::error::{DbError, DbTxError};
 use crate::db::{
     BeginPaymentOutcome, CreditPurchase, IncomingPayment, IncomingPaymentState, NewIncomingPayment,
@@ -26,7 +26,7 @@ pub(super) fn begin(
     tx: &DbTx<'_>,
     new: &NewIncomingPayment,
 ) -> Result<BeginPaymentOutcome, DbTxError> {
-    let begun = match named(tx, new)? {
+    let begun = match find_by_name(tx, new)? {
         Some(begun) => begun,
         None => enter(tx, new)?,
     };
@@ -48,8 +48,8 @@ pub(super) fn begin(
     Ok(begun)
 }
 
-/// What came before under one of the names.
-fn named(
+/// Returns the earlier payment under one of the names.
+fn find_by_name(
     tx: &DbTx<'_>,
     new: &NewIncomingPayment,
 ) -> Result<Option<BeginPaymentOutcome>, DbTxError> {
@@ -60,7 +60,7 @@ fn named(
         let before = tx.sql.query_row(statement, params![payer.as_slice(), name], |row| {
             Ok((row.get(0)?, row.get::<_, [u8; 32]>(1)?))
         });
-        match found(before)? {
+        match optional_row(before)? {
             Some((id, request)) if request == *new.request.as_bytes() => {
                 known = Some(BeginPaymentOutcome::Named(id));
             }
@@ -87,7 +87,7 @@ fn enter(tx: &DbTx<'_>, new: &NewIncomingPayment) -> Result<BeginPaymentOutcome,
         let (payer, recipient) = (authorization.from, recipient.into_array());
         let twin = params![payer.as_slice(), recipient, usd, since];
         let guard = tx.sql.query_row(include_str!("sql/payment_guard.sql"), twin, |row| row.get(0));
-        if let Some(id) = found(guard)? {
+        if let Some(id) = optional_row(guard)? {
             return Ok(BeginPaymentOutcome::Guarded(id));
         }
     }
@@ -149,8 +149,8 @@ pub(super) fn find(
 }
 
 pub(super) fn read(tx: &DbTx<'_>, id: i64) -> Result<IncomingPayment, DbTxError> {
-    let found = load(tx, "SELECT * FROM payments WHERE id = ?1", [id])?.pop();
-    found.ok_or_else(|| missing(id))
+    let payment = load(tx, "SELECT * FROM payments WHERE id = ?1", [id])?.pop();
+    payment.ok_or_else(|| missing(id))
 }
 
 pub(super) fn unfinished(tx: &DbTx<'_>) -> Result<Vec<IncomingPayment>, DbTxError> {
@@ -259,8 +259,8 @@ fn sale(row: &Row<'_>, machine: &str) -> rusqlite::Result<Sale> {
     Ok(Sale { machine, port: row.get("port")? })
 }
 
-/// What the ports of a wallet's machines brought, newest first.
-pub(super) fn sold(
+/// Returns the paid requests to the ports of a wallet's machines, newest first.
+pub(super) fn sales(
     tx: &DbTx<'_>,
     wallet: Address,
     page: PageRange,

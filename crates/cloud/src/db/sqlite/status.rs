@@ -1,11 +1,11 @@
-//! What automatons say of themselves, and who may read it.
+//! The statuses that automatons report, and the right to read them.
 
 use alloy_primitives::Address;
 use automaton_core::time::Timestamp;
 use automaton_core::wire::cloud::{StatusReply, StatusReport};
 use rusqlite::params;
 
-use super::found;
+use super::optional_row;
 use super::writer::DbTx;
 use crate::db::error::DbTxError;
 
@@ -31,7 +31,7 @@ pub(super) fn read(
     let row = tx.sql.query_row(statement, params, |row| {
         Ok((row.get::<_, String>("report")?, row.get("received_at")?))
     });
-    let Some((report, received_at)) = found(row)? else { return Ok(None) };
+    let Some((report, received_at)) = optional_row(row)? else { return Ok(None) };
     let status = serde_json::from_str(&report).map_err(unreadable)?;
     let received_at_ms = Timestamp::from_millis(received_at);
     Ok(Some(StatusReply { address: of, received_at_ms, status }))

@@ -10,8 +10,7 @@ use automaton_core::time::{Clock, Timestamp};
 use automaton_sqlite::{CommitDurability, WriteOptions, Writer};
 use rusqlite::Connection;
 
-use crate::db::DbFuture;
-use crate::db::error::DbTxError;
+use crate::db::error::{DbError, DbTxError};
 
 /// A handle on the writer.
 #[derive(Clone)]
@@ -29,13 +28,13 @@ pub(super) struct DbTx<'a> {
 impl DbWriter {
     /// Runs one transaction; it runs even when nobody waits for it any more.
     /// `operation` completes "cannot …".
-    pub(super) fn run<T: Send + 'static>(
+    pub(super) async fn run<T: Send + 'static>(
         &self,
         operation: &'static str,
         work: impl FnOnce(&DbTx<'_>) -> Result<T, DbTxError> + Send + 'static,
-    ) -> DbFuture<'_, T> {
+    ) -> Result<T, DbError> {
         let now = self.clock.now();
         let write = WriteOptions::new(operation).sync(CommitDurability::Machine);
-        Box::pin(self.writer.write(write, move |sql| work(&DbTx { sql, now })))
+        self.writer.write(write, move |sql| work(&DbTx { sql, now })).await
     }
 }

@@ -10,13 +10,13 @@ use futures_util::{StreamExt as _, stream};
 use tokio::io::AsyncWriteExt as _;
 use tokio::time::timeout;
 
-use super::super::disk::{failed, place, shown};
+use super::super::disk::{display_path, failed, resolve_path};
 use super::super::driver::{DriverError, DriverResult, FileRead, FileWrite, FolderListing, Pieces};
 use super::super::inside::{LIST_BYTES_MAX, entries};
 use super::PodmanDriver;
 use super::run::AttachedCommand;
 
-/// How long one piece of a file may take.
+/// The longest time for one piece of a file.
 const PIECE_WITHIN: Duration = Duration::from_secs(60);
 
 /// A path as the machine sees it, a program that is about it, and what that answers.
@@ -25,10 +25,10 @@ type FileCommand = (String, AttachedCommand, String);
 impl PodmanDriver {
     /// Starts a program that is about one path.
     async fn about(&self, id: MachineId, verb: &str, path: &str) -> DriverResult<FileCommand> {
-        let (path, inside) = place(path)?;
+        let (path, inside) = resolve_path(path)?;
         let words: Vec<&str> = [verb, inside].into_iter().chain(path.names()).collect();
         let mut program = self.attach(id, &words).await?;
-        let shown = shown(&path, inside);
+        let shown = display_path(&path, inside);
         let answer = program.answer(&shown).await?;
         Ok((shown, program, answer))
     }

@@ -25,13 +25,13 @@ use super::super::driver::{
 use super::super::inside::{INSIDE, answered};
 use super::PodmanDriver;
 
-/// How long an answer may take, and the end of what was killed.
+/// The longest time for an answer, and for the end of a killed command.
 const ANSWER_WITHIN: Duration = Duration::from_secs(20);
 /// By how much the time inside is longer than the one here.
 const GRACE: Duration = Duration::from_secs(2);
 /// The longest line that is an answer.
 const LINE_BYTES_MAX: usize = 1024;
-/// How often, and how many times, it is looked how a program ended that has said all.
+/// The pause between checks, and their number, for the end of a program that closed its output.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 const LOOKS: u32 = 40;
 
@@ -40,7 +40,7 @@ pub(super) struct AttachedCommand {
     id: String,
     output: Pin<Box<dyn Stream<Item = Result<LogOutput, Error>> + Send>>,
     pub(super) input: Pin<Box<dyn AsyncWrite + Send>>,
-    /// What was read of its standard output beyond the last line.
+    /// The bytes read of its standard output beyond the last line.
     rest: Bytes,
     stderr: CaptureBuffer,
 }
@@ -76,7 +76,7 @@ impl AttachedCommand {
         Ok(String::from_utf8_lossy(&line).into_owned())
     }
 
-    /// What the script answers of a path, or of whatever is shown so.
+    /// Returns the script's answer about a path, which errors name `shown`.
     pub(super) async fn answer(&mut self, shown: &str) -> DriverResult<String> {
         let what = "use the machine's files";
         let line = timeout(ANSWER_WITHIN, self.line()).await.map_err(failed(what))??;
@@ -147,7 +147,7 @@ impl PodmanDriver {
         Ok(replied(&stdout.snapshot(), &run.stderr.snapshot(), status))
     }
 
-    /// How a program ended. One that cannot be asked about went with its machine.
+    /// Returns the exit status of a program. If the machine is gone, so is the status.
     async fn ended(&self, run: &str) -> ExitStatus {
         for _ in 0..LOOKS {
             match self.api.inspect_exec(run).await {

@@ -79,7 +79,7 @@ pub async fn ask_for_models(
     if !is_good {
         return Ok(ModelList::Unknown);
     }
-    let body = match response.body.whole().await {
+    let body = match response.body.read_to_end().await {
         Ok(body) => body,
         Err(source) => return on_the_way(source),
     };

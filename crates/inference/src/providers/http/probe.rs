@@ -219,7 +219,7 @@ impl ServerProbe<'_> {
         // silent-ok: what a server does not say, the catalogue does.
         let response = self.client.request(request).await.ok()?;
         let good = (200..300).contains(&response.status);
-        let body = if good { response.body.whole().await.ok()? } else { return None };
+        let body = if good { response.body.read_to_end().await.ok()? } else { return None };
         file_text::decode(&body).ok().and_then(|text| serde_json::from_str(text).ok())
     }
 }

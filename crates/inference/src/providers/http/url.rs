@@ -26,7 +26,7 @@ pub(super) fn below(base_url: &str, format: ApiFormat) -> Result<Url, InferenceE
         text: redact::url(url),
         source,
     };
-    if let Err(source) = Origin::of(&url) {
+    if let Err(source) = Origin::from_url(&url) {
         return Err(refuse(&url, Some(source)));
     }
     if url.query().is_some() || url.fragment().is_some() {

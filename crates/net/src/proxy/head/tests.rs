@@ -184,8 +184,8 @@ proptest! {
             prop_assert!(!noise.replace("\r\n", "").contains(['\r', '\n']));
             prop_assert_eq!(head.origin.port(), port);
             let plain = Url::parse(&format!("http://{host}:{port}/")).unwrap();
-            prop_assert_eq!(&head.origin, &Origin::of(&plain).unwrap());
-            prop_assert_eq!(Origin::of(&head.url).unwrap(), head.origin);
+            prop_assert_eq!(&head.origin, &Origin::from_url(&plain).unwrap());
+            prop_assert_eq!(Origin::from_url(&head.url).unwrap(), head.origin);
         }
     }
 

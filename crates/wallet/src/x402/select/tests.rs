@@ -1,4 +1,4 @@
-//! What is refused, and what is paid.
+//! Offers that are refused, and offers that are paid.
 
 use automaton_core::wire::x402::{ExactPayload, PaymentPayload, encode};
 use proptest::prelude::*;

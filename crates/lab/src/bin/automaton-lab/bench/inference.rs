@@ -15,7 +15,7 @@ use automaton::error::CliError;
 use automaton::http::client;
 use automaton::process;
 use automaton::role::gas;
-use automaton_cloud::db::sqlite::Sqlite;
+use automaton_cloud::db::Db;
 use automaton_cloud::{CloudBackend, CloudDeps, CloudServer, DATABASE};
 use automaton_core::entropy::SystemEntropy;
 use automaton_core::faults::NoFaults;
@@ -122,11 +122,11 @@ pub(super) fn run(context: &CommandContext) -> Result<(), CliError> {
             faults: Arc::new(NoFaults),
             launcher: None,
         };
-        let db = Sqlite::open(&home.join(DATABASE), Arc::new(SystemClock))?;
+        let db = Db::open(&home.join(DATABASE), Arc::new(SystemClock))?;
         ledger::account(&db).await?;
         ledger::buy(&db, ledger::GIVER).await?;
         let settlement = CloudServer::settlement(&config, signer)?;
-        let ground = CloudBackend { chain: settlement, db: Arc::new(db) };
+        let ground = CloudBackend { chain: settlement, db };
         let cloud = CloudServer::start_over(config, deps, ground).await?;
         let measured = measure(&model, cloud.url(), zero).await?;
         drop(cloud);

@@ -11,7 +11,6 @@ use automaton::error::CliError;
 use automaton::home::make_directory;
 use automaton::process;
 use automaton_cloud::DATABASE;
-use automaton_cloud::db::sqlite::Sqlite;
 use automaton_cloud::db::{
     BeginPaymentOutcome, CreditPurchase, Db, NewIncomingPayment, NewKey, NewTransfer, SettledBy,
     SignInAttempt, TransferOutcome,
@@ -43,7 +42,7 @@ pub(super) fn measure(context: &CommandContext) -> Result<BenchRate, CliError> {
     make_directory(&home).map_err(failed)?;
     forget_peak();
     process::runtime()?.block_on(async {
-        let db = Sqlite::open(&home.join(DATABASE), Arc::new(SystemClock))?;
+        let db = Db::open(&home.join(DATABASE), Arc::new(SystemClock))?;
         let key = account(&db).await?;
         for wallet in [GIVER, TAKER] {
             buy(&db, wallet).await?;
@@ -74,7 +73,7 @@ pub(super) fn measure(context: &CommandContext) -> Result<BenchRate, CliError> {
 }
 
 /// Makes the giver's key.
-pub(super) async fn account(db: &Sqlite) -> Result<Hash, CliError> {
+pub(super) async fn account(db: &Db) -> Result<Hash, CliError> {
     let lives = Span::from_secs(60);
     let nonce = "bench".to_owned();
     let token = Hash::of(b"token");
@@ -91,7 +90,7 @@ pub(super) async fn account(db: &Sqlite) -> Result<Hash, CliError> {
 }
 
 /// Books a purchase.
-pub(super) async fn buy(db: &Sqlite, wallet: Address) -> Result<(), CliError> {
+pub(super) async fn buy(db: &Db, wallet: Address) -> Result<(), CliError> {
     let nonce = B256::left_padding_from(wallet.as_slice());
     let value = MicroUsdc::new(u64::from(USD) * 1_000_000);
     let payment = NewIncomingPayment {
@@ -116,6 +115,6 @@ pub(super) async fn buy(db: &Sqlite, wallet: Address) -> Result<(), CliError> {
     let BeginPaymentOutcome::New(id) = db.begin_payment(payment).await? else {
         return Err(CliError::user("the ledger to measure is not new"));
     };
-    db.mark_settled(id, SettledBy::own(nonce)).await?;
+    db.mark_settled(id, SettledBy::transaction(nonce)).await?;
     Ok(())
 }

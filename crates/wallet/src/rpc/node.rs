@@ -35,9 +35,9 @@ pub enum ChainError {
     Busy {
         /// The node.
         node: String,
-        /// What it was asked.
+        /// The method.
         method: &'static str,
-        /// What it says.
+        /// The node's words.
         words: String,
     },
     /// The answer is longer than any that is read.
@@ -46,7 +46,7 @@ pub enum ChainError {
     TooLarge {
         /// The node.
         node: String,
-        /// What it was asked.
+        /// The method.
         method: &'static str,
         /// The limit.
         limit_bytes: u64,
@@ -57,9 +57,9 @@ pub enum ChainError {
     Refused {
         /// The node.
         node: String,
-        /// What it was asked.
+        /// The method.
         method: &'static str,
-        /// What it says.
+        /// The node's words.
         words: String,
     },
     /// The answer is none.
@@ -68,9 +68,9 @@ pub enum ChainError {
     Malformed {
         /// The node.
         node: String,
-        /// What it was asked.
+        /// The method.
         method: &'static str,
-        /// What is wrong.
+        /// The defect.
         what: String,
     },
     /// The node serves another chain.
@@ -200,14 +200,18 @@ impl NodeClient {
             other => ChainError::Net(other),
         })?;
         if let Some(words) = busy_words(&answer) {
-            return Err(ChainError::Busy { node: self.name(), method, words: shown(&words) });
+            return Err(ChainError::Busy {
+                node: self.name(),
+                method,
+                words: redact_words(&words),
+            });
         }
         let status = answer.status;
         let response: NodeResponse = serde_json::from_slice(&answer.body)
             .map_err(|error| self.malformed(method, format!("status {status}, {error}")))?;
         match (response.error, response.result) {
             (Some(refusal), _) => {
-                let words = shown(&refusal.to_string());
+                let words = redact_words(&refusal.to_string());
                 Err(ChainError::Refused { node: self.name(), method, words })
             }
             (None, Some(result)) => serde_json::from_str(result.get())
@@ -217,7 +221,7 @@ impl NodeClient {
     }
 }
 
-fn shown(words: &str) -> String {
+fn redact_words(words: &str) -> String {
     redact::text(words, &[], WORDS_CHARS_MAX)
 }
 

@@ -1,4 +1,4 @@
-//! What is taken for an answer, what is asked again, and what an error names.
+//! Accepted answers, repeated questions, and the texts of errors.
 
 use automaton_core::error::{Classified as _, ErrorClass};
 use serde_json::{Value, json};

@@ -77,7 +77,7 @@ impl fmt::Display for NodeRefusal {
 }
 
 impl NodeRefusal {
-    /// Whether the node was too busy, and may answer the same question later.
+    /// Returns whether the node was too busy, and may answer the same question later.
     pub(super) fn is_busy(&self) -> bool {
         let words = plain_words(&self.message);
         if OTHER_WORDS.iter().any(|other| words.contains(other)) {
@@ -91,7 +91,7 @@ impl NodeRefusal {
     }
 }
 
-/// Whether an answer that is no JSON says that the node was too busy.
+/// Returns whether an answer that is no JSON says that the node was too busy.
 pub(super) fn is_short_and_busy(text: &str) -> bool {
     text.len() <= TEXT_BYTES_MAX && says_busy(&plain_words(text))
 }
