@@ -350,7 +350,8 @@ async fn rent(
     deps: &CloudDeps,
     parts: (Db, TaskSet, Origin, SocketAddr),
 ) -> Result<Option<MachineOffering>, CloudError> {
-    let ((db, tasks, origin, address), clock) = (parts, Arc::clone(&deps.clock));
+    let (db, tasks, origin, address) = parts;
+    let clock = Arc::clone(&deps.clock);
     let Some(driver) = machine_driver(config, deps, reach_own(address), &tasks).await? else {
         return Ok(None);
     };

@@ -194,7 +194,8 @@ async fn pass(
     let forwarded = async {
         // Who leaves until here is owed the request still.
         let connection = backend.connect(rent, port.port).await?;
-        let (own, id) = (Arc::clone(app), paid.id);
+        let own = Arc::clone(app);
+        let id = paid.id;
         let (done, forwarded) = oneshot::channel();
         // From here on it is passed on, though they leave.
         rent.machines.tasks.spawn(async move {
@@ -290,7 +291,8 @@ async fn forward(
         let ours = hyper::upgrade::on(&mut answer);
         rent.machines.tasks.spawn(async move {
             if let (Ok(theirs), Ok(ours)) = (theirs.await, ours.await) {
-                let (mut theirs, mut ours) = (TokioIo::new(theirs), TokioIo::new(ours));
+                let mut theirs = TokioIo::new(theirs);
+                let mut ours = TokioIo::new(ours);
                 // silent-ok: either side may break it off.
                 timeout(UPGRADED_MAX, copy_bidirectional(&mut theirs, &mut ours)).await.ok();
             }
@@ -351,7 +353,9 @@ fn outgoing(
     let rest = asked.prefix.as_deref().map_or(whole, |prefix| &whole[prefix.len()..]);
     let path = if rest.starts_with('/') { rest.to_owned() } else { format!("/{rest}") };
     parts.uri = Uri::try_from(path).map_err(|error| ApiError::invalid(error.to_string()))?;
-    let (method, uri, headers) = (parts.method, parts.uri, parts.headers);
+    let method = parts.method;
+    let uri = parts.uri;
+    let headers = parts.headers;
     let mut sent = Request::new(body);
     (*sent.method_mut(), *sent.uri_mut(), *sent.headers_mut()) = (method, uri, headers);
     *sent.version_mut() = Version::HTTP_11;
@@ -391,7 +395,8 @@ mod tests {
     use super::*;
 
     fn names(origin: &str, domain: &str) -> GatewayNames {
-        let (origin, domain) = (origin.parse().unwrap(), domain.to_owned());
+        let origin = origin.parse().unwrap();
+        let domain = domain.to_owned();
         GatewayNames { origin, domain, public_url: PublicUrlForm::Name }
     }
 

@@ -232,7 +232,8 @@ mod tests {
     proptest! {
         #[test]
         fn every_posting_sums_to_zero(held in 0_i64.., part in 0_i64..) {
-            let (held, part) = (Microcents::new(held), Microcents::new(part));
+            let held = Microcents::new(held);
+            let part = Microcents::new(part);
             let wallet = Address::repeat_byte(7);
             let made = [
                 Posting::purchase(wallet, held, String::new()),
@@ -268,8 +269,10 @@ mod tests {
 
     #[test]
     fn each_posting_moves_what_it_says() {
-        let (wallet, other) = (Address::repeat_byte(7), Address::repeat_byte(9));
-        let (own, held) = (Account::Wallet(wallet), Account::Held(wallet));
+        let wallet = Address::repeat_byte(7);
+        let other = Address::repeat_byte(9);
+        let own = Account::Wallet(wallet);
+        let held = Account::Held(wallet);
         let (amount, key) = (Microcents::new, || "a key".to_owned());
         let check = |made: Result<Posting, MoneyError>, reason, moved: &[(Account, i64)]| {
             let made = made.unwrap();

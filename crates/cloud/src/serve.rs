@@ -56,7 +56,8 @@ pub(crate) async fn serve(
     shares: AddressShares,
     mut stopped: watch::Receiver<bool>,
 ) {
-    let (room, mut open) = (Arc::new(Semaphore::new(CONNECTIONS_MAX)), JoinSet::new());
+    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let mut open = JoinSet::new();
     loop {
         // All three are cancel-safe: what was accepted is taken, or was not.
         tokio::select! {
@@ -69,7 +70,8 @@ pub(crate) async fn serve(
                     stream.try_write(REFUSAL).ok();
                     continue;
                 };
-                let (routes, stopped) = (routes.clone(), stopped.clone());
+                let routes = routes.clone();
+                let stopped = stopped.clone();
                 open.spawn(async move {
                     converse(stream, peer, routes, stopped).await;
                     drop((permit, place));

@@ -60,7 +60,8 @@ const fn is_end(c: char, after: char) -> bool {
 /// The parts of a text, which end where a sentence or a line does. There is always one.
 fn parts(text: &str) -> Vec<&str> {
     let least = PART_CHARS_MIN.max(text.chars().count().div_ceil(PARTS_MAX));
-    let (mut starts, mut chars) = (vec![0], 0);
+    let mut starts = vec![0];
+    let mut chars = 0;
     let mut left = text.char_indices().peekable();
     while let Some((_, c)) = left.next() {
         chars += 1;

@@ -106,10 +106,12 @@ pub fn rank(matches: &MemoryMatches, wanted: &RecallOptions) -> Vec<MemoryItem> 
     }
     let alike = similarities(&items, matches);
     let best = covered.iter().copied().max().unwrap_or(0);
-    let (by_coverage, by_similarity) = (places(&items, &covered), places(&items, &alike));
+    let by_coverage = places(&items, &covered);
+    let by_similarity = places(&items, &alike);
     let rank_of = |offset: u64, place: usize| RANK_UNIT * offset / (offset + place as u64);
     let by_words = |place: usize| rank_of(WORD_RANK_OFFSET, place);
-    let (whole, fusion) = (whole(matches), fusion(matches.embedding_kind));
+    let whole = whole(matches);
+    let fusion = fusion(matches.embedding_kind);
     let score = |at: usize| {
         // The index gives what shares a word first, in its own order.
         let share = (covered[at] * WHOLE / whole).min(WHOLE);

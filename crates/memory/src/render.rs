@@ -56,7 +56,8 @@ pub fn whole(item: &MemoryItem) -> String {
 
 /// The id, what the item is, and whose word.
 fn heading(item: &MemoryItem) -> String {
-    let (id, kind) = (item.id, one_line(&item.kind, NAME_CHARS_MAX));
+    let id = item.id;
+    let kind = one_line(&item.kind, NAME_CHARS_MAX);
     let name = one_line(&item.name, NAME_CHARS_MAX);
     let what = match item.tier {
         MemoryTier::Working => kind,

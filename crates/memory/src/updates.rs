@@ -371,7 +371,8 @@ mod tests {
 
     /// The update of one message by the next.
     fn next(older: &str, newer: &str) -> Option<MemoryUpdate> {
-        let (older, newer) = (said(1, older), said(2, newer));
+        let older = said(1, older);
+        let newer = said(2, newer);
         update_of(&StatedItem::of(&older), &StatedItem::of(&newer), &[&newer])
     }
 
@@ -461,7 +462,8 @@ mod tests {
 
     #[test]
     fn an_update_is_made_again_by_the_numbers_of_its_sentences() {
-        let (older, newer) = (said(1, "Hello. My port is 8080."), said(2, "My port is 9090."));
+        let older = said(1, "Hello. My port is 8080.");
+        let newer = said(2, "My port is 9090.");
         let update = update_of(&StatedItem::of(&older), &StatedItem::of(&newer), &[]).unwrap();
         assert_eq!(update.places, (1, 0));
         assert!(update.is_partial(&older) && !update.is_partial(&newer));

@@ -315,11 +315,13 @@ async fn attempt(
         Err(NetError::Unreachable { .. } | NetError::TimedOut { .. }) => BreakerVerdict::Fails,
         Err(_) => BreakerVerdict::Unknown,
     });
-    let (response, origin) = (answer?, &clock.origin);
+    let response = answer?;
+    let origin = &clock.origin;
     let status = response.status();
     if status.is_redirection() {
         let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
-        let (origin, location) = (origin.clone(), location.map(str::to_owned));
+        let origin = origin.clone();
+        let location = location.map(str::to_owned);
         return Err(NetError::Redirected { origin, status: status.as_u16(), location });
     }
     let limits = BodyLimits::new(ready.limit_bytes, ready.empties_lists);
@@ -366,7 +368,8 @@ fn explain(origin: &Origin, error: reqwest::Error) -> NetError {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(&error);
     while let Some(found) = cause {
         if let Some(ForbiddenAddressError { address, class }) = found.downcast_ref() {
-            let (address, class) = (*address, *class);
+            let address = *address;
+            let class = *class;
             return NetError::ForbiddenAddress { origin: origin.clone(), address, class };
         }
         if let Some(rustls::Error::InvalidCertificate(_)) = unwrapped(found).downcast_ref() {

@@ -197,8 +197,8 @@ impl Proxy {
     pub fn new(allowance: Allowance, names: Arc<dyn NameResolver>) -> Result<Self, NetError> {
         let rates = [RequestCounter::new(MINUTE), RequestCounter::new(DAY)];
         let rates = Arc::new(Mutex::new(rates));
-        let (tls, remedy) =
-            (Arc::new(tls(&PrivateAuthorities::installed())?).into(), EgressRemedy::CREATOR);
+        let tls = Arc::new(tls(&PrivateAuthorities::installed())?).into();
+        let remedy = EgressRemedy::CREATOR;
         Ok(Self { allowance, remedy, names, tls, rates, own_server: None })
     }
 

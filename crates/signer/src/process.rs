@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use automaton_core::error::{Classified as _, chain};
 use automaton_core::faults::Faults;
@@ -20,7 +21,7 @@ use automaton_core::time::{Clock, Timestamp};
 use automaton_core::window::BootClock;
 use automaton_core::wire::x402::TokenDomain;
 use automaton_sandbox::process::fd_passing::receive_fd;
-use automaton_sandbox::process::{LockGuard, lock};
+use automaton_sandbox::process::{LockError, LockGuard, lock};
 use automaton_sandbox::{confine_key_holder, harden};
 
 use crate::creator::CreatorDesk;
@@ -34,6 +35,10 @@ use crate::protocol::{LineStream, SignerResponse};
 use crate::rules;
 use crate::seats::SEATS;
 use crate::signer::Signer;
+
+/// Interval, and number of tries, to wait for the home's last signer: five seconds in all.
+const LOCK_POLL: Duration = Duration::from_millis(50);
+const LOCK_TRIES: u32 = 100;
 
 /// The configuration of a signer.
 #[derive(Debug)]
@@ -148,6 +153,19 @@ struct SignerThread {
     thread: JoinHandle<io::Result<()>>,
 }
 
+/// Locks a home. A signer whose agents were killed ends soon. Until it has, the next one waits, at
+/// most `tries` times [`LOCK_POLL`].
+fn lock_within(path: &Path, tries: u32) -> Result<LockGuard, LockError> {
+    let mut tried = 0;
+    loop {
+        match lock(path) {
+            Err(LockError::Held { .. }) if tried < tries => tried += 1,
+            taken => return taken,
+        }
+        thread::sleep(LOCK_POLL);
+    }
+}
+
 /// Opens the key and the ledger, starts to listen for the creator, and then confines the process
 /// to signing. No thread can start after that, so the agents' threads are started here.
 fn open(
@@ -156,7 +174,7 @@ fn open(
     agents: usize,
 ) -> Result<(Vec<SignerThread>, LockGuard), SignerError> {
     let home = SignerHome::open(&config.home)?;
-    let guard = lock(&home.lock())?;
+    let guard = lock_within(&home.lock(), LOCK_TRIES)?;
     // Read before the passphrase, since typing that may take hours.
     let beginning = ClockStart::now(&parts, config.chain)?;
     let keystore = Keystore::read(&home.keystore())?;
@@ -218,4 +236,20 @@ fn bind(path: &Path) -> Result<UnixListener, SignerError> {
     };
     let doing = || format!("make the creator's socket {}", path.display());
     make().map_err(|source| SignerError::System { doing: doing(), source })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_home_is_waited_for_until_its_last_signer_has_ended() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("signer.lock");
+        let last = lock(&path).unwrap();
+        assert!(matches!(lock_within(&path, 2), Err(LockError::Held { .. })));
+        let ending = thread::spawn(move || drop(last));
+        lock_within(&path, LOCK_TRIES).unwrap();
+        ending.join().unwrap();
+    }
 }

@@ -84,7 +84,8 @@ fn store(tx: &Tx<'_>, step: AlertTransition) -> Result<Option<Alert>, TxError> {
         }
     };
     let Alert { rule, message, since, fired_at, times, cleared_at } = &alert;
-    let (rule, fired_at) = (Sql(*rule), fired_at.map(Sql));
+    let rule = Sql(*rule);
+    let fired_at = fired_at.map(Sql);
     if is_new {
         tx.exec(sql!("alert_begin"), params![rule, message, Sql(*since), fired_at, times])?;
     } else {

@@ -106,7 +106,8 @@ fn insert(
     let QuestionRow { subject, call, action } = asked;
     let ApprovalRequest { summary, code, reason, expires_at } = question;
     let kind = if call.is_some() { "call" } else { "payment" };
-    let (tool, arguments) = (call.map(|call| call.0), call.map(|call| call.1));
+    let tool = call.map(|call| call.0);
+    let arguments = call.map(|call| call.1);
     let params = params![
         Sql(id),
         kind,

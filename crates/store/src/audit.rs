@@ -361,9 +361,10 @@ pub(crate) fn walk(
     mut each: impl FnMut(LinkRow, &[Subject]) -> Result<(), TxError>,
 ) -> Result<Option<Subject>, TxError> {
     let links = "SELECT seq, at, sha256 FROM audit_chain WHERE seq > ?1 ORDER BY seq";
-    let (mut links, mut covered) =
-        (connection.prepare_cached(links)?, connection.prepare_cached(sql!("covered"))?);
-    let (mut links, mut covered) = (links.query([after])?, covered.query([after])?);
+    let mut links = connection.prepare_cached(links)?;
+    let mut covered = connection.prepare_cached(sql!("covered"))?;
+    let mut links = links.query([after])?;
+    let mut covered = covered.query([after])?;
     let mut next = covered.next()?.map(Subject::read).transpose()?;
     while let Some(row) = links.next()? {
         let link = LinkRow { seq: get(row, "seq")?, at: row.get("at")?, hash: get(row, "sha256")? };
@@ -381,7 +382,9 @@ pub(crate) fn walk(
 pub(crate) fn verify(moment: &Connection) -> Result<ChainReport, TxError> {
     let (expected, expected_head) = head(moment)?;
     let floor = rows::changes::read_floor(moment)?;
-    let (mut links, mut last, mut broken) = (0_u64, GENESIS, None);
+    let mut links = 0_u64;
+    let mut last = GENESIS;
+    let mut broken = None;
     let rest = walk(moment, 0, |found, rows| {
         if broken.is_none() {
             let so_far = SoFar { links, last, floor };

@@ -126,8 +126,10 @@ pub(crate) fn finish_all(tx: &Tx<'_>, ends: &[FinishedCall]) -> Result<(), TxErr
 }
 
 pub(crate) fn finish(tx: &Tx<'_>, end: &FinishedCall) -> Result<(), TxError> {
-    let (call, Labelled { label, source, text }) = (end.id, &end.result);
-    let (found, stored) = (standing(tx, call)?, Sql(CallText(text.clone())));
+    let call = end.id;
+    let Labelled { label, source, text } = &end.result;
+    let found = standing(tx, call)?;
+    let stored = Sql(CallText(text.clone()));
     if found == end.status {
         let params = params![Sql(call), stored, Sql(*label), source.as_str()];
         let same = tx.one(sql!("call_same_result"), params, |_| Ok(()))?.is_some();
@@ -136,8 +138,10 @@ pub(crate) fn finish(tx: &Tx<'_>, end: &FinishedCall) -> Result<(), TxError> {
     if !may_finish(found, end.status) {
         return Err(cannot_become(call, found, end.status));
     }
-    let (status, duration) = (Sql(end.status), Sql(end.duration));
-    let (label, source) = (Sql(*label), source.as_str());
+    let status = Sql(end.status);
+    let duration = Sql(end.duration);
+    let label = Sql(*label);
+    let source = source.as_str();
     let hash = Sql(Hash::of(text.as_bytes()));
     tx.exec(
         sql!("call_finish"),

@@ -166,7 +166,9 @@ impl Store {
             let awaited = Some(awaited.clone());
             let asked = CostReservation { id, most: *most, awaited };
             let amount = cost(*most).map_err(StoreError::Amount)?;
-            let (category, of, goal) = (LedgerCategory::Inference, Some(*turn), goal.as_deref());
+            let category = LedgerCategory::Inference;
+            let of = Some(*turn);
+            let goal = goal.as_deref();
             book(
                 tx,
                 &LedgerBooking { key: None, category, amount, turn: of, goal, source: SOURCE },
@@ -239,7 +241,8 @@ impl Store {
         let awaited = self.awaited.clone();
         let work = move |tx: &Tx<'_>| {
             let mut found = tx.all(statement, [], |row| {
-                let (id, most) = (get(row, "id")?, get(row, "most")?);
+                let id = get(row, "id")?;
+                let most = get(row, "most")?;
                 let reservation = CostReservation { id, most, awaited: None };
                 Ok(UnsettledCost { turn: get(row, "turn")?, cloud: row.get("cloud")?, reservation })
             })?;
@@ -292,7 +295,9 @@ pub(crate) fn settle(
         }
         None => {
             let amount = cost(paid).map_err(StoreError::Amount)?;
-            let (category, turn, goal) = (LedgerCategory::Inference, Some(turn), None);
+            let category = LedgerCategory::Inference;
+            let turn = Some(turn);
+            let goal = None;
             let key = None;
             book(tx, &LedgerBooking { key, category, amount, turn, goal, source: SOURCE })?;
         }

@@ -82,7 +82,8 @@ impl Store {
     pub async fn end_egress(&self, id: CallId, came: EgressOutcome) -> Result<(), StoreError> {
         self.write(WriteOptions::new("end a request"), move |tx| {
             let EgressOutcome { status, bytes_up, bytes_down, end } = came;
-            let (up, down) = (Sql(bytes_up), Sql(bytes_down));
+            let up = Sql(bytes_up);
+            let down = Sql(bytes_down);
             let params = params![Sql(id), status, up, down, Sql(end), Sql(tx.now)];
             match tx.exec(sql!("egress_end"), params)? {
                 0 => Err(missing("open request", &id)),
@@ -108,7 +109,8 @@ impl Reader {
 fn record(tx: &Tx<'_>, new: &NewEgress) -> Result<CallId, TxError> {
     let NewEgress { call, turn, method, origin, intent, decision } = new;
     let id: CallId = tx.ids.id();
-    let (outcome, code) = (decision.outcome, &decision.code);
+    let outcome = decision.outcome;
+    let code = &decision.code;
     let judged = JudgedCall {
         id,
         tool: TOOL.to_owned(),

@@ -26,7 +26,8 @@ impl Store {
     pub async fn hibernation(&self, now: Holdings) -> Result<Option<Hibernation>, StoreError> {
         self.write(WriteOptions::new("look into the hibernation"), move |tx| {
             let found = read(tx)?;
-            let (credits, usdc) = (now.credits.map(Sql), now.usdc.map(Sql));
+            let credits = now.credits.map(Sql);
+            let usdc = now.usdc.map(Sql);
             tx.exec(sql!("hibernation_had"), params![credits, usdc, Sql(tx.now)])?;
             Ok(found)
         })

@@ -79,7 +79,8 @@ pub(crate) fn turns(
 }
 
 fn input(row: &Row<'_>) -> rusqlite::Result<TurnInput> {
-    let (said, message) = (labelled(row, "body")?, maybe(row, "message")?);
+    let said = labelled(row, "body")?;
+    let message = maybe(row, "message")?;
     Ok(TurnInput { said, message, file: row.get("file")? })
 }
 

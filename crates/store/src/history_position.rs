@@ -143,7 +143,8 @@ pub(crate) fn digest(
     let statement = "SELECT upto, label, body FROM digests WHERE upto <= ?1 \
          ORDER BY upto DESC LIMIT 1";
     let found = connection.one(statement, [Sql(before.unwrap_or(u64::MAX))], |row| {
-        let (upto, label) = (get(row, "upto")?, get(row, "label")?);
+        let upto = get(row, "upto")?;
+        let label = get(row, "label")?;
         Ok(DigestRow { upto, label, body: row.get("body")?, summaries: Vec::new() })
     })?;
     let Some(found) = found else { return Ok(None) };

@@ -123,7 +123,8 @@ impl Store {
 }
 
 fn receive(tx: &Tx<'_>, body: &Labelled, dedup: Option<&str>) -> Result<MessageId, TxError> {
-    let (bytes, most) = (body.text.len(), message_bytes_max(body.label));
+    let bytes = body.text.len();
+    let most = message_bytes_max(body.label);
     if bytes > most {
         return Err(StoreError::MessageTooLong { bytes, most }.into());
     }
@@ -136,7 +137,8 @@ fn receive(tx: &Tx<'_>, body: &Labelled, dedup: Option<&str>) -> Result<MessageI
         return Err(StoreError::Full { noun: "waiting messages", limit: INBOX_WAITING_MAX }.into());
     }
     let id: MessageId = tx.ids.id();
-    let (label, source) = (Sql(body.label), body.source.as_str());
+    let label = Sql(body.label);
+    let source = body.source.as_str();
     tx.exec(sql!("inbox_insert"), params![Sql(id), dedup, body.text, label, source, Sql(tx.now)])?;
     let reason = Labelled::new(body.label, source, "A message is waiting.");
     match wakes::push(tx, &WakeCause { source: WakeSource::Inbox, reason }) {

@@ -120,7 +120,9 @@ pub(crate) fn book_cost(
 ) -> Result<(), TxError> {
     let key = format!("{}:{}", category.name(), paid.key);
     let amount = cost(paid.amount).map_err(StoreError::Amount)?;
-    let (turn, goal, source) = (None, None, &*paid.from);
+    let turn = None;
+    let goal = None;
+    let source = &*paid.from;
     let key = Some(&*key);
     book_at(tx, &LedgerBooking { key, category, amount, turn, goal, source }, paid.at)
 }
@@ -141,7 +143,8 @@ pub(crate) fn book_income(
         Some(_) => return Err(conflict("revenue", &key)),
         None => {}
     }
-    let (turn, goal) = (None, None);
+    let turn = None;
+    let goal = None;
     let key = Some(&*key);
     let booking = LedgerBooking { key, category, amount: *amount, turn, goal, source: from };
     book_at(tx, &booking, *at)?;

@@ -88,7 +88,8 @@ fn birth(tx: &Tx<'_>, born: &NewAutomaton) -> Result<AutomatonId, TxError> {
         return Ok(id);
     }
     let id: AutomatonId = tx.ids.id();
-    let (genesis, constitution) = (Sql(born.genesis_sha256), Sql(born.constitution_sha256));
+    let genesis = Sql(born.genesis_sha256);
+    let constitution = Sql(born.constitution_sha256);
     let state = Sql(AgentState::Setup);
     tx.exec(sql!("birth"), params![Sql(id), born.name, state, Sql(tx.now), genesis, constitution])?;
     Ok(id)
@@ -98,7 +99,8 @@ pub(crate) fn life(connection: &Connection) -> Result<AutomatonRow, TxError> {
     let found = connection.one("SELECT * FROM automaton", [], |row| {
         let since: Option<Timestamp> = maybe(row, "sleep_since")?;
         let sleep = since.map(|since| -> rusqlite::Result<_> {
-            let (until, reason) = (maybe(row, "sleep_until")?, get(row, "sleep_reason")?);
+            let until = maybe(row, "sleep_until")?;
+            let reason = get(row, "sleep_reason")?;
             Ok(SleepState { since, until, reason })
         });
         Ok(AutomatonRow {

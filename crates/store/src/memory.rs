@@ -190,7 +190,8 @@ pub(crate) fn remember(tx: &Tx<'_>, memory: &NewMemory) -> Result<StoreOutcome, 
         _ if memory.tier == MemoryTier::Episodic => Vec::new(),
         name => named(tx, memory.tier, &memory.kind, name)?,
     };
-    let (label, source) = (memory.body.label, &memory.body.source);
+    let label = memory.body.label;
+    let source = &memory.body.source;
     let yields = |item: &&MemoryItem| match is_outside(item.body.label) && is_outside(label) {
         // Each of the others speaks for himself.
         true => item.body.label == label && item.body.source == *source,
@@ -295,7 +296,8 @@ pub(crate) fn total(connection: &Connection) -> Result<u64, TxError> {
 
 /// Returns the working memory, most important first.
 pub(crate) fn working(connection: &Connection) -> Result<Vec<MemoryItem>, TxError> {
-    let (tier, kind) = (Sql(MemoryTier::Working), None::<&str>);
+    let tier = Sql(MemoryTier::Working);
+    let kind = None::<&str>;
     let mut items =
         connection.all(sql!("memory_newest"), params![tier, kind, WORKING_MAX], read)?;
     items.sort_by_key(|item| std::cmp::Reverse(item.strength));
@@ -393,7 +395,8 @@ impl WordIndex {
         asked: &[String],
         found: &mut MemoryMatches,
     ) -> Result<(), TxError> {
-        let (mut rare, mut common) = (Vec::new(), Vec::new());
+        let mut rare = Vec::new();
+        let mut common = Vec::new();
         for word in asked {
             let count = connection
                 .one(self.count, params![quoted(word), COMMON + 1], |row| row.get("n"))?

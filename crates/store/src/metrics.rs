@@ -126,7 +126,8 @@ impl Reader {
 /// Counts everything.
 pub(crate) fn measure(connection: &Connection, now: Timestamp) -> Result<LifetimeMetrics, TxError> {
     let life = life::life(connection)?;
-    let (vitals, inbox) = (vitals::read(connection)?, inbox::counts(connection)?);
+    let vitals = vitals::read(connection)?;
+    let inbox = inbox::counts(connection)?;
     let wakes = u64::try_from(wakes::pending(connection)?.len()).unwrap_or(u64::MAX);
     let waiting = inbox.received > 0 || wakes > 0;
     let owes = owes(life.state, life.sleep.as_ref(), waiting) && !vitals.is_broke();

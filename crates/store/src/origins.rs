@@ -56,7 +56,8 @@ fn origin(connection: &Connection, value: &TargetValue) -> Result<ValueOrigin, T
     let outside = connection
         .all(sql!("outside_texts"), params![word, from], |row| {
             let has = |text: &CallText| text.0.to_ascii_lowercase().contains(word);
-            let (text, said) = (get(row, "text")?, maybe(row, "said")?);
+            let text = get(row, "text")?;
+            let said = maybe(row, "said")?;
             // A result that repeats what its call said has not named it.
             let names = has(&text) && !said.is_some_and(|said| has(&said)) && value.is_in(&text.0);
             Ok((get::<Label>(row, "label")?, names))

@@ -90,7 +90,8 @@ pub(crate) fn send(
         None => {}
     }
     let id: MessageId = tx.ids.id();
-    let (label, source) = (Sql(body.label), body.source.as_str());
+    let label = Sql(body.label);
+    let source = body.source.as_str();
     tx.exec(
         sql!("outbox_insert"),
         params![Sql(id), cause, body.text, label, source, reply_to.map(Sql), Sql(tx.now)],

@@ -322,7 +322,8 @@ fn propose(
     };
     let state = if question.is_some() { PaymentState::Proposed } else { PaymentState::Approved };
     let reason = question.map(|question| question.reason.as_str());
-    let (rail, label_now) = (money.rail(), Sql(*label));
+    let rail = money.rail();
+    let label_now = Sql(*label);
     let params = params![
         Sql(id),
         Sql(*purpose),
@@ -371,7 +372,8 @@ fn sign(tx: &Tx<'_>, id: PaymentId, by: &SignedPayment) -> Result<(), TxError> {
 }
 
 pub(crate) fn advance(tx: &Tx<'_>, id: PaymentId, step: &PaymentStep) -> Result<(), TxError> {
-    let (found, next) = (one(tx, id)?, step.state());
+    let found = one(tx, id)?;
+    let next = step.state();
     if found.state == next {
         return Ok(());
     }
@@ -403,8 +405,10 @@ fn charge(tx: &Tx<'_>, payment: &Payment) -> Result<(), TxError> {
     };
     let worth = payment.terms.money.worth().and_then(cost).map_err(StoreError::Amount)?;
     let PaymentReason { turn, goal, .. } = &payment.terms.why;
-    let (key, goal) = (key_of(payment.id), goal.as_deref());
-    let (turn, source) = (*turn, payment.terms.origin.as_str());
+    let key = key_of(payment.id);
+    let goal = goal.as_deref();
+    let turn = *turn;
+    let source = payment.terms.origin.as_str();
     book(tx, &LedgerBooking { key: Some(&key), category, amount: worth, turn, goal, source })
 }
 

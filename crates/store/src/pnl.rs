@@ -132,13 +132,15 @@ fn account(
     let more = found.len() > LINES_MAX as usize;
     let shown = found.into_iter().take(LINES_MAX as usize);
     let counted = (|| {
-        let (mut lines, mut left) = (Vec::new(), total);
+        let mut lines = Vec::new();
+        let mut left = total;
         for (name, sums) in shown {
             left = left.minus(&sums)?;
             lines.push(PnlLine { name, sums, net: sums.net()? });
         }
         let left_out = more.then_some(left);
-        let (net, exchanged) = (total.net()?, exchanged.unwrap_or_default());
+        let net = total.net()?;
+        let exchanged = exchanged.unwrap_or_default();
         Ok(ProfitAndLoss { since, by, lines, left_out, total, net, exchanged })
     })();
     Ok(counted.map_err(StoreError::Amount)?)

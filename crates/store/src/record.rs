@@ -302,7 +302,9 @@ pub fn verify_export(
         let link: ChainLink =
             serde_json::from_str(&text).map_err(|error| ExportError::Line(number, error))?;
         let hash = |text: &str| text.parse::<Hash>().map_err(|_| ExportError::Hash(number));
-        let (prev, own, digest) = (hash(&link.prev)?, hash(&link.sha256)?, hash(&link.digest)?);
+        let prev = hash(&link.prev)?;
+        let own = hash(&link.sha256)?;
+        let digest = hash(&link.digest)?;
         let group = Group { seq: link.seq, at: link.at, prev, own, rows: Vec::new() };
         let goes_on = open.as_ref().is_some_and(|open| open.is_the_link_of(&group));
         if !goes_on && let Some(ended) = open.replace(group) {

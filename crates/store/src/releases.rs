@@ -31,7 +31,8 @@ impl Store {
     /// # Errors
     /// When SQLite fails.
     pub async fn begin_release(&self, machine: &str, name: &str) -> Result<(), StoreError> {
-        let (machine, name) = (machine.to_owned(), name.to_owned());
+        let machine = machine.to_owned();
+        let name = name.to_owned();
         let statement = "INSERT INTO machine_releases (machine, name, at) VALUES (?1, ?2, ?3) \
                          ON CONFLICT (machine) DO NOTHING";
         self.write(WriteOptions::new("note a machine that is given back"), move |tx| {
@@ -49,7 +50,8 @@ impl Store {
         let statement = "SELECT * FROM machine_releases ORDER BY at, machine";
         let work = move |tx: &Tx<'_>| {
             Ok(tx.all(statement, [], |row| {
-                let (machine, name) = (row.get("machine")?, row.get("name")?);
+                let machine = row.get("machine")?;
+                let name = row.get("name")?;
                 Ok(MachineRelease { machine, name, at: get(row, "at")? })
             })?)
         };

@@ -197,9 +197,13 @@ fn upsert(tx: &Tx<'_>, entry: &TaskConfig, times: ScheduleTimes) -> Result<(), T
         ScheduleRule::Cron { expression, zone } => (Some(expression), Some(zone), None),
         ScheduleRule::Every(interval) => (None, None, Some(Sql(*interval))),
     };
-    let (timeout, retries) = (Sql(entry.timeout), entry.max_retries);
-    let (origin, tier, enabled) = (Sql(*origin), Sql(*tier_minimum), *enabled);
-    let (anchor, next) = (Sql(times.anchor), Sql(times.next));
+    let timeout = Sql(entry.timeout);
+    let retries = entry.max_retries;
+    let origin = Sql(*origin);
+    let tier = Sql(*tier_minimum);
+    let enabled = *enabled;
+    let anchor = Sql(times.anchor);
+    let next = Sql(times.next);
     let params = params![
         name, task, cron, zone, interval, enabled, origin, priority, tier, timeout, retries,
         anchor, next
@@ -211,7 +215,8 @@ fn upsert(tx: &Tx<'_>, entry: &TaskConfig, times: ScheduleTimes) -> Result<(), T
 fn lease(tx: &Tx<'_>, name: &str, booking: &LeaseRequest) -> Result<Option<Lease>, TxError> {
     let LeaseRequest { run, ttl, seen, times, attempt } = *booking;
     let until = tx.now.after(ttl);
-    let (anchor, next) = (Sql(times.anchor), Sql(times.next));
+    let anchor = Sql(times.anchor);
+    let next = Sql(times.next);
     let params = params![name, Sql(run), Sql(tx.now), Sql(until), anchor, next, Sql(seen), attempt];
     let fence = tx.one(sql!("task_lease"), params, |row| get(row, "fence"))?;
     Ok(fence.map(|fence| Lease { run, fence, until }))
@@ -245,7 +250,8 @@ fn report(tx: &Tx<'_>, name: &str, lease: Lease, finish: &TaskFinish) -> Result<
     let failing = if failed { held.failing.saturating_add(1) } else { 0 };
     let retry = failed && held.attempt < held.max_retries;
     let retry_at = retry.then(|| Sql(tx.now.after(retry_delay(held.attempt))));
-    let (result, note) = (Sql(finish.result), &finish.note);
+    let result = Sql(finish.result);
+    let note = &finish.note;
     tx.exec(
         sql!("task_finish"),
         params![name, Sql(tx.now), retry_at, result, note, failed, failing],
@@ -301,7 +307,8 @@ pub(crate) fn release_lost(tx: &Tx<'_>) -> Result<(), TxError> {
     let statement = "SELECT name, lease_run, leased_at, leased_until, fence \
                      FROM heartbeat_schedule WHERE lease_run IS NOT NULL";
     let lost = tx.all(statement, [], |row| {
-        let (run, fence) = (get(row, "lease_run")?, get(row, "fence")?);
+        let run = get(row, "lease_run")?;
+        let fence = get(row, "fence")?;
         let lease = Lease { run, fence, until: get(row, "leased_until")? };
         Ok((row.get::<_, String>("name")?, lease, get::<Timestamp>(row, "leased_at")?))
     })?;

@@ -206,7 +206,8 @@ fn add(tx: &Tx<'_>, change: &SoulChange) -> Result<u32, TxError> {
     if before != *from {
         return Err(unfit("soul", &from, "was changed by somebody else meanwhile"));
     }
-    let (body, version) = (body(soul)?, before + 1);
+    let body = body(soul)?;
+    let version = before + 1;
     let new = SoulRow {
         version: SoulVersion {
             version,

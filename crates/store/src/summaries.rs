@@ -82,7 +82,8 @@ impl Store {
             let NewSummary { summary, last: (session, turn), usage, .. } = &new;
             let SessionSummary { from, upto, label, text } = summary;
             costs::settle(tx, asked.as_ref(), *turn, usage)?;
-            let (before, after) = (new.tokens_before, new.tokens_after);
+            let before = new.tokens_before;
+            let after = new.tokens_after;
             let params = params![
                 Sql(*upto),
                 Sql(*from),

@@ -300,7 +300,8 @@ fn similarity_of(
 ) -> Result<Option<i32>, TxError> {
     let mut statement =
         connection.prepare_cached("SELECT vector FROM memory_vectors WHERE memory = ?1")?;
-    let (mut rows, mut nearest) = (statement.query([id.0])?, None);
+    let mut rows = statement.query([id.0])?;
+    let mut nearest = None;
     while let Some(row) = rows.next()? {
         let vector = row.get_ref(0)?.as_blob().map_err(rusqlite::Error::from)?;
         nearest = nearest.max(Some(asked.similarity(vector)));

@@ -163,7 +163,8 @@ impl Reader {
 fn changes(connection: &Connection, most: u32) -> Result<Vec<TierChange>, TxError> {
     let statement = "SELECT * FROM tier_changes ORDER BY seq DESC LIMIT ?1";
     Ok(connection.all(statement, [most], |row| {
-        let (from, to) = (maybe(row, "from_tier")?, get(row, "to_tier")?);
+        let from = maybe(row, "from_tier")?;
+        let to = get(row, "to_tier")?;
         Ok(TierChange { from, to, credits: get(row, "credits")?, at: get(row, "at")? })
     })?)
 }
@@ -192,9 +193,13 @@ pub(crate) fn read(connection: &Connection) -> Result<Vitals, TxError> {
 
 fn keep(tx: &Tx<'_>, vitals: &Vitals) -> Result<(), TxError> {
     let Vitals { credits, read_at, usdc, broke_for, refused, seen_at, thrift } = *vitals;
-    let (seen_at, broke_for) = (seen_at.map(Sql), broke_for.map(Sql));
-    let (credits, read_at, usdc) = (credits.map(Sql), read_at.map(Sql), usdc.map(Sql));
-    let (since, tier) = (thrift.map(|it| Sql(it.since)), thrift.and_then(|it| it.tier).map(Sql));
+    let seen_at = seen_at.map(Sql);
+    let broke_for = broke_for.map(Sql);
+    let credits = credits.map(Sql);
+    let read_at = read_at.map(Sql);
+    let usdc = usdc.map(Sql);
+    let since = thrift.map(|it| Sql(it.since));
+    let tier = thrift.and_then(|it| it.tier).map(Sql);
     let params = params![credits, read_at, usdc, seen_at, broke_for, refused.map(Sql), since, tier];
     tx.exec(sql!("vitals_keep"), params)?;
     Ok(())
@@ -208,7 +213,8 @@ pub(crate) fn leave_low_compute(tx: &Tx<'_>) -> Result<(), TxError> {
 
 fn changed(tx: &Tx<'_>, before: &Vitals, now: &Vitals) -> Result<Option<TierChange>, TxError> {
     let Some((to, credits)) = now.tier().zip(now.credits) else { return Ok(None) };
-    let (from, at) = (before.tier(), tx.now);
+    let from = before.tier();
+    let at = tx.now;
     if from == Some(to) {
         return Ok(None);
     }

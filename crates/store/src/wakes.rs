@@ -58,7 +58,8 @@ pub(crate) fn push(tx: &Tx<'_>, cause: &WakeCause) -> Result<(), TxError> {
     if *source == WakeSource::Manual {
         vitals::leave_low_compute(tx)?;
     }
-    let (label, sender) = (Sql(reason.label), reason.source.as_str());
+    let label = Sql(reason.label);
+    let sender = reason.source.as_str();
     let params = params![Sql(*source), reason.text, label, sender, Sql(tx.now)];
     if tx.exec(sql!("wake_again"), params)? > 0 {
         return Ok(());
@@ -80,7 +81,8 @@ pub(crate) fn consume(
 ) -> Result<(), TxError> {
     for cause in causes {
         let WakeCause { source, reason } = cause;
-        let (label, sender) = (Sql(reason.label), reason.source.as_str());
+        let label = Sql(reason.label);
+        let sender = reason.source.as_str();
         let consumed = tx.exec(
             sql!("wake_consume"),
             params![Sql(*source), reason.text, label, sender, Sql(session), Sql(tx.now)],
@@ -116,7 +118,8 @@ pub(crate) fn begin_sleep(tx: &Tx<'_>) -> Result<(), TxError> {
 /// Adds an event, as consumed when there is a session.
 fn insert(tx: &Tx<'_>, cause: &WakeCause, session: Option<SessionId>) -> Result<(), TxError> {
     let WakeCause { source, reason } = cause;
-    let (label, sender) = (Sql(reason.label), reason.source.as_str());
+    let label = Sql(reason.label);
+    let sender = reason.source.as_str();
     let (session, at) = (session.map(Sql), session.map(|_| Sql(tx.now)));
     tx.exec(
         sql!("wake_insert"),

@@ -25,7 +25,8 @@ pub fn cap(text: &str, chars_max: usize) -> String {
         return text.to_owned();
     }
     let kept = chars_max.saturating_sub(NOTE_CHARS);
-    let (head, tail) = (kept.div_ceil(2), kept / 2);
+    let head = kept.div_ceil(2);
+    let tail = kept / 2;
     let at = |chars: usize| text.char_indices().nth(chars).map_or(text.len(), |(at, _)| at);
     let note = format!("\n[{} characters omitted]\n", total - kept);
     let note: String = note.chars().take(chars_max).collect();

@@ -157,7 +157,11 @@ impl Server {
     }
 
     pub(crate) fn start(mood: Mood) -> Arc<Self> {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        Self::listen(TcpListener::bind("127.0.0.1:0").unwrap(), mood)
+    }
+
+    /// Starts it at a listener.
+    pub(crate) fn listen(listener: TcpListener, mood: Mood) -> Arc<Self> {
         let url = format!("http://{}/v1", listener.local_addr().unwrap());
         let (asked, embedded) = (AtomicU32::new(0), AtomicU32::new(0));
         let (last, head) = (Mutex::default(), Mutex::default());

@@ -164,6 +164,20 @@ fn the_story_goes_on_after_a_crash_at_every_point() {
 }
 
 #[test]
+fn every_fault_point_is_in_a_table_that_tests_walk() {
+    // Those of a port are walked in `background`, those of money in `livelihood`.
+    let tables: [&[FaultPoint]; 6] = [
+        &FaultPoint::AGENT,
+        &FaultPoint::PORT,
+        &FaultPoint::PAYMENT,
+        &FaultPoint::SIGNER,
+        &FaultPoint::CLOUD,
+        &FaultPoint::CHAIN,
+    ];
+    assert_eq!(tables.concat(), FaultPoint::ALL);
+}
+
+#[test]
 fn a_crash_in_the_middle_of_several_calls_and_of_the_second_message() {
     use CallStatus::{Done, NotStarted, Unknown};
     let (world, _) = crash_at("call-ran:2");

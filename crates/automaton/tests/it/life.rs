@@ -9,6 +9,7 @@ use automaton_testkit::world::World;
 use serde_json::Value;
 
 use super::brains::{Mood, Server};
+use super::ports::ReservedPort;
 use super::world;
 
 /// Long enough for a loaded machine.
@@ -199,16 +200,36 @@ fn a_running_automaton_is_spoken_to_and_stopped_even_without_its_model() {
 #[test]
 fn an_automaton_that_has_lived_waits_for_a_model_server_that_is_away() {
     let server = Server::start(Mood::Answers);
-    let world = world().brain(&server.url).arg("--brain-model").arg("gpt-5.2");
-    let first = world.up(&["--turns", "1"]).unwrap().finish().unwrap();
+    let lived = world().brain(&server.url).arg("--brain-model").arg("gpt-5.2");
+    let first = lived.up(&["--turns", "1"]).unwrap().finish().unwrap();
     assert_eq!(first.code, Some(0), "{}", first.stderr);
-    let file = world.home().join("automaton.json");
-    let text = fs::read_to_string(&file).unwrap();
-    fs::write(&file, text.replace(&server.url, "http://127.0.0.1:1/v1")).unwrap();
-    assert_eq!(world.command(&["wake", "look"]).unwrap().code, Some(0));
-    let mut run = world.start(&["run", "--direct", "--json"]).unwrap();
+    let text = fs::read_to_string(lived.home().join("automaton.json")).unwrap();
+    assert!(text.contains(&server.url), "{text}");
+    let port = ReservedPort::new();
+    let url = format!("http://{}/v1", port.address());
+    let text = text.replace(&server.url, &url);
+    let unreachable = format!("no model server can be reached at {url}");
+
+    // One that has not lived yet is refused: nothing is lost by trying again.
+    let new = world();
+    new.write_home("automaton.json", &text).unwrap();
+    let refused = new.command(&["run", "--direct"]).unwrap();
+    assert_eq!(refused.code, Some(2), "{}", refused.stderr);
+    assert!(refused.stderr.contains(&format!("error: {unreachable}")), "{}", refused.stderr);
+
+    // One that has lived starts, says it, and answers when the server is there.
+    lived.write_home("automaton.json", &text).unwrap();
+    assert_eq!(lived.command(&["wake", "look"]).unwrap().code, Some(0));
+    let mut run = lived.start(&["run", "--direct", "--json"]).unwrap();
     run.wait_for(|event| matches!(event, Event::TurnFailed { .. }), LIMIT).unwrap();
-    run.kill_all().unwrap();
+    let back = Server::listen(port.listen(), Mood::Answers);
+    assert_eq!(back.url, url);
+    run.wait_for(|event| matches!(event, Event::TurnCommitted { .. }), LIMIT).unwrap();
+    assert_eq!(lived.command(&["stop"]).unwrap().code, Some(0));
+    let finished = run.finish_within(LIMIT).unwrap();
+    assert_eq!(finished.code, Some(0), "{}", finished.stderr);
+    let warning = format!("warning: the model was not asked: {unreachable}");
+    assert!(finished.stderr.contains(&warning), "{}", finished.stderr);
 }
 
 #[test]

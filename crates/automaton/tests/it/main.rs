@@ -29,6 +29,7 @@ mod observability;
 mod peers;
 mod pnl;
 mod policy;
+mod ports;
 mod preflight;
 mod pull;
 mod reference;

@@ -66,7 +66,8 @@ pub(super) async fn message(
 ) -> Result<Response, ApiError> {
     // silent-ok: a header that is no text asks for nothing that is known.
     let betas = headers.get_all("anthropic-beta").iter().filter_map(|value| value.to_str().ok());
-    let (format, betas) = (ClientFormat::AnthropicMessages, known_betas(betas));
+    let format = ClientFormat::AnthropicMessages;
+    let betas = known_betas(betas);
     let request = CallRequest { caller, name, format, body: &body, betas };
     Ok(Arc::clone(&app.meter).begin(request)?.response().await)
 }

@@ -9,7 +9,9 @@ pub(super) fn file(body: &Bytes, media: &str) -> Option<(Option<String>, Bytes)>
     let delimiter = format!("\r\n--{}", boundary.trim_matches('"'));
     let first = delimiter.trim_start().as_bytes();
     let mut at = find(body, first)? + first.len();
-    let (mut path, mut name, mut content) = (None, None, None);
+    let mut path = None;
+    let mut name = None;
+    let mut content = None;
     while body[at..].starts_with(b"\r\n") {
         let end = at + find(&body[at..], delimiter.as_bytes())?;
         let head_end = at + find(&body[at..end], b"\r\n\r\n")?;

@@ -179,7 +179,8 @@ pub(super) async fn exec(
 
 fn too_large() -> ApiError {
     let most = |of: fn(&MachineTierSpec) -> u32| TIERS.iter().map(of).max().unwrap_or_default();
-    let (vcpu, memory) = (most(|tier| tier.vcpu), most(|tier| tier.memory_mb));
+    let vcpu = most(|tier| tier.vcpu);
+    let memory = most(|tier| tier.memory_mb);
     let disk = most(|tier| tier.disk_gb);
     ApiError::invalid(format!(
         "no machine is that large: the largest has {vcpu} processors, {memory} MiB of memory and \

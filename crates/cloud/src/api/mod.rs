@@ -120,7 +120,8 @@ fn credits(routes: RouteTable) -> RouteTable {
 
 fn payments(routes: RouteTable) -> RouteTable {
     // Clients in the field buy with GET; POST says what it is.
-    let (buy, path) = ("Buy credits over x402", "/pay/{usd}/{address}");
+    let buy = "Buy credits over x402";
+    let path = "/pay/{usd}/{address}";
     routes.unstored(|routes| {
         routes
             .post("/verify", "Verify a payment between others", facilitator::verify)

@@ -131,7 +131,8 @@ impl App {
         if !self.terms.is_signed(payload) {
             return Ok(None);
         }
-        let (chain, asset) = (self.terms.token.chain.0, self.terms.token.contract);
+        let chain = self.terms.token.chain.0;
+        let asset = self.terms.token.contract;
         let found = self.db.find_payment(chain, asset, payload.authorization.clone()).await;
         let found = found.map_err(|error| self.failed(&error))?;
         Ok(found.filter(|before| before.authorization == payload.authorization))
@@ -164,7 +165,8 @@ impl App {
         value: MicroUsdc,
         request: Hash,
     ) -> NewIncomingPayment {
-        let (token, payload) = (&self.terms.token, payment.payload());
+        let token = &self.terms.token;
+        let payload = payment.payload();
         NewIncomingPayment {
             chain: token.chain.0,
             asset: token.contract,
@@ -225,7 +227,8 @@ impl App {
     /// A body that notes when the last of it was handed to the connection. A
     /// client that has left by then never gets so far.
     fn delivered(&self, id: i64, json: Bytes) -> Body {
-        let (db, report) = (self.db.clone(), Arc::clone(&self.report));
+        let db = self.db.clone();
+        let report = Arc::clone(&self.report);
         let state = Some(json);
         Body::from_stream(stream::unfold(
             (state, db, report),
@@ -273,7 +276,8 @@ impl App {
         let internal = |error| ApiError::internal(&self.report, &error);
         let chain = self.terms.token.chain;
         let payer = Some(sent.payload().authorization.from.to_string());
-        let (success, error_reason) = (outcome.is_ok(), outcome.err().map(str::to_owned));
+        let success = outcome.is_ok();
+        let error_reason = outcome.err().map(str::to_owned);
         let transaction = outcome.unwrap_or_default().to_owned();
         let amount = success.then(|| amount.to_string());
         let network = chain.to_string();

@@ -90,7 +90,8 @@ impl App {
             PaymentAcceptance::Busy => return Err(self.busy()),
         };
         let paid = self.settler.wait(id, until).await.map_err(|error| self.failed(&error))?;
-        let (mut receipt, value) = (HeaderMap::new(), payment.payload().authorization.value);
+        let mut receipt = HeaderMap::new();
+        let value = payment.payload().authorization.value;
         match paid.state {
             IncomingPaymentState::Failed(reason) => again(&reason),
             IncomingPaymentState::Settled(hash) => {

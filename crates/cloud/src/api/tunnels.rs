@@ -44,7 +44,8 @@ pub(super) async fn connect(
         return Err(ApiError::invalid(why));
     }
     let upgraded = hyper::upgrade::on(&mut request);
-    let (keeper, id) = (Arc::clone(&app), tunnel.id);
+    let keeper = Arc::clone(&app);
+    let id = tunnel.id;
     app.rent()?.machines.tasks.spawn(async move {
         // silent-ok: who is gone before the connection is theirs opens another.
         if let (Ok(Ok(upgraded)), Some(rent)) =

@@ -174,7 +174,8 @@ impl Settlement for RpcSettlement {
     }
 
     fn authorization_used<'a>(&'a self, authorization: &'a Authorization) -> ChainFuture<'a, bool> {
-        let (authorizer, nonce) = (authorization.from, authorization.nonce);
+        let authorizer = authorization.from;
+        let nonce = authorization.nonce;
         Box::pin(self.read(Token::authorizationStateCall { authorizer, nonce }))
     }
 

@@ -47,7 +47,8 @@ impl BilledTokens {
     /// Returns the usage for a client, marked as estimated.
     #[must_use]
     pub fn as_estimate(self) -> ChatUsage {
-        let (cached_tokens, cache_write_tokens) = (self.cached, self.cache_write);
+        let cached_tokens = self.cached;
+        let cache_write_tokens = self.cache_write;
         let details = PromptTokensDetails { cached_tokens, cache_write_tokens };
         ChatUsage {
             prompt_tokens: self.prompt,
@@ -85,7 +86,8 @@ impl TokenBounds {
     /// Returns whether an upstream's count is possible: not zero, and within the window.
     #[must_use]
     pub fn allow(&self, usage: &ChatUsage) -> bool {
-        let (prompt, completion) = (usage.prompt_tokens, usage.completion_tokens);
+        let prompt = usage.prompt_tokens;
+        let completion = usage.completion_tokens;
         let room = self.window.checked_sub(prompt).map(u64::from);
         let fits = room.is_some_and(|room| u64::from(completion) <= room * u64::from(self.choices));
         fits && (prompt, completion) != (0, 0)
@@ -177,7 +179,8 @@ impl TokenPrices {
     /// # Errors
     /// Fails if the amount cannot be counted.
     pub fn at_most(&self, tokens: BilledTokens) -> Result<Microcents, MoneyError> {
-        let (input, write) = (self.input, self.cache_write);
+        let input = self.input;
+        let write = self.cache_write;
         let written = if write == input { Microcents::ZERO } else { write };
         let parts = [input, self.cached, written].map(|price| i64::from(price > Microcents::ZERO));
         let input = input.max(self.cached).max(write);

@@ -109,7 +109,8 @@ impl Settler {
     /// Settles payments until it is dropped.
     pub(crate) async fn run(self: Arc<Self>) {
         let permits = Semaphore::new(AT_ONCE);
-        let (mut running, mut held) = (FuturesUnordered::new(), HashSet::new());
+        let mut running = FuturesUnordered::new();
+        let mut held = HashSet::new();
         let mut next = Instant::now();
         loop {
             let steps;

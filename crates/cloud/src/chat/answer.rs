@@ -63,14 +63,16 @@ pub(super) fn answer<'a>(
     if chat.format == ClientFormat::Embeddings {
         return Box::new(EmbeddingsAnswer::new(recording, chat.vectors, bounds, meta));
     }
-    let (id, model) = (meta.id.clone(), meta.model.to_string());
+    let id = meta.id.clone();
+    let model = meta.model.to_string();
     let writer = match chat.format {
         ClientFormat::AnthropicMessages if from == ApiFormat::AnthropicMessages => {
             return Box::new(RelayedAnswer::new(recording, chat.stream, bounds, meta));
         }
         ClientFormat::AnthropicMessages => Some(messages_writer(id, model)),
         ClientFormat::Responses => {
-            let (created, told_back) = (meta.created, chat.echoed_fields());
+            let created = meta.created;
+            let told_back = chat.echoed_fields();
             Some(responses_writer(ResponseHeading { id, model, created, told_back }))
         }
         ClientFormat::ChatCompletions | ClientFormat::Embeddings => None,

@@ -155,7 +155,8 @@ mod tests {
 
     #[test]
     fn a_key_begins_so_many_calls_in_a_minute_and_then_as_they_come_free() {
-        let (key, other) = (Hash::of(b"a"), Hash::of(b"b"));
+        let key = Hash::of(b"a");
+        let other = Hash::of(b"b");
         let mut busy = HashMap::new();
         let at = |secs: i64| Timestamp::from_millis(secs * 1000);
         let mut take = |key, now| take_one(&mut busy, key, 6, at(now)).map_err(|it| it.again_after);

@@ -200,7 +200,8 @@ mod tests {
     #[test]
     fn depth_and_many_small_parts_cost_nothing() {
         let nested = |depth: usize| {
-            let (open, close) = (r#"[{"type":"tool_result","content":"#, "}]");
+            let open = r#"[{"type":"tool_result","content":"#;
+            let close = "}]";
             format!("{}\"x\"{}", open.repeat(depth), close.repeat(depth))
         };
         let turn = |content: &str| format!(r#"[{{"role":"user","content":{content}}}]"#);

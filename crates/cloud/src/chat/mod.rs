@@ -136,7 +136,8 @@ impl ChatService {
             CallAdmission::New(recording) => recording,
             CallAdmission::Joined(recording) => return Ok(recording),
         };
-        let (meter, recorded) = (self, Arc::clone(&recording));
+        let meter = self;
+        let recorded = Arc::clone(&recording);
         let tasks = meter.tasks.clone();
         // From here on nothing depends on the request, which may be dropped.
         tasks.spawn(async move {
@@ -175,7 +176,8 @@ impl ChatService {
         let most = model.prices().at_most(tokens).map_err(|error| internal(&error))?;
         let free = most == Microcents::ZERO;
         let minimum = if free { Microcents::ZERO } else { self.minimum };
-        let (wallet, model) = (caller.wallet, model.id.clone());
+        let wallet = caller.wallet;
+        let model = model.id.clone();
         let hold = NewHold { id, wallet, model, name, amount: most, minimum };
         let opened = self.db.open_hold(hold).await.map_err(|error| internal(&error))?;
         match opened {

@@ -67,7 +67,8 @@ mod tests {
             let content: Box<RawValue> = serde_json::from_str(content).unwrap();
             PromptExtra::of_parts(&content, "image_url", &["text"])
         };
-        let (text, image) = (r#"{"type":"text","text":"t"}"#, r#"{"type":"image_url"}"#);
+        let text = r#"{"type":"text","text":"t"}"#;
+        let image = r#"{"type":"image_url"}"#;
         for none in [r#""text""#, "null", "[]", &format!("[{text}]")] {
             assert_eq!(of(none), PromptExtra::NONE, "{none}");
         }

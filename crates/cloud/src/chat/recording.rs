@@ -371,7 +371,8 @@ mod tests {
     use super::*;
 
     fn recording() -> Arc<Recording> {
-        let (key, content) = (Hash::of(b"key"), Hash::of(b"content"));
+        let key = Hash::of(b"key");
+        let content = Hash::of(b"content");
         let recording = Recording::new(key, content, None, ReplyForm::ChatEvents);
         recording.begin(Metering::Reported);
         Arc::new(recording)

@@ -52,8 +52,12 @@ impl<'a> RelayedAnswer<'a> {
         bounds: TokenBounds,
         meta: ResponseMeta,
     ) -> Self {
-        let (shown, reader) = (HeldBack::new(recording), ApiFormat::AnthropicMessages.reader());
-        let (usage, bytes, last, is_whole) = (None, 0, Vec::new(), false);
+        let shown = HeldBack::new(recording);
+        let reader = ApiFormat::AnthropicMessages.reader();
+        let usage = None;
+        let bytes = 0;
+        let last = Vec::new();
+        let is_whole = false;
         Self { shown, is_stream, bounds, meta, reader, usage, bytes, last, is_whole }
     }
 

@@ -172,7 +172,8 @@ impl ChatBody {
             let most = BilledTokens { prompt, ..BilledTokens::default() };
             return TokenBounds { most, window: prompt, choices: 1 };
         }
-        let (window, choices) = (model.context_window, self.choices);
+        let window = model.context_window;
+        let choices = self.choices;
         let prompt = match self.extra {
             PromptExtra::Tokens(more) => {
                 prompt_bound(self.bytes, self.messages).saturating_add(more)

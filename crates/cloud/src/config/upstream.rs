@@ -84,7 +84,8 @@ impl TryFrom<UpstreamFile> for UpstreamConfig {
     fn try_from(file: UpstreamFile) -> Result<Self, &'static str> {
         let UpstreamFile { name, models, upstream_ids, base_url, format, key_file, .. } = file;
         let key_files: Vec<PathBuf> = key_file.into_iter().chain(file.key_files).collect();
-        let (limit_name, idle) = (file.token_limit_name, file.idle_seconds);
+        let limit_name = file.token_limit_name;
+        let idle = file.idle_seconds;
         let kind = match (base_url, file.local) {
             (Some(base_url), None) => UpstreamKind::Server(ServerConfig {
                 base_url,

@@ -196,14 +196,16 @@ async fn fund(db: &Db) {
 
 async fn holds(home: &DbHome) {
     let clock = FakeClock::at(START);
-    let (db, ids) = (home.open(&clock), ids(&clock));
+    let db = home.open(&clock);
+    let ids = ids(&clock);
     assert_eq!(balance(&db).await, (0, 0));
     let short = db.open_hold(hold(&ids, 1, 0)).await.unwrap();
     assert_eq!(short, HoldOutcome::Insufficient { available: Microcents::ZERO });
     assert_eq!(db.open_hold(hold(&ids, 0, 0)).await.unwrap(), HoldOutcome::Held, "free");
     fund(&db).await;
     let all = 500_000_000;
-    let (one, two) = (hold(&ids, 300, 0), hold(&ids, all - 300, 0));
+    let one = hold(&ids, 300, 0);
+    let two = hold(&ids, all - 300, 0);
     for hold in [&one, &two] {
         assert_eq!(db.open_hold(hold.clone()).await.unwrap(), HoldOutcome::Held);
     }
@@ -229,7 +231,8 @@ async fn holds(home: &DbHome) {
     assert_eq!(db.settle_hold(three.id, charge(9)).await.unwrap(), Microcents::ZERO);
     assert!(db.settle_hold(ids.id::<HoldId>(), charge(1)).await.is_err());
     let books = db.check_books().await.unwrap();
-    let (owed, revenue) = (Microcents::new(180), Microcents::new(all - 180));
+    let owed = Microcents::new(180);
+    let revenue = Microcents::new(all - 180);
     assert_eq!(books, LedgerTotals { sum: Microcents::ZERO, owed, revenue, faults: 0 });
 }
 
@@ -365,7 +368,8 @@ fn own(n: u8) -> SettledBy {
 /// Lets a history happen and compares the ledger with a model of it.
 pub(crate) async fn play(home: &DbHome, history: Vec<Event>) {
     let clock = FakeClock::at(START);
-    let (mut db, ids) = (home.open(&clock), ids(&clock));
+    let mut db = home.open(&clock);
+    let ids = ids(&clock);
     credits::keys(&db).await;
     let mut payments: BTreeMap<u8, (i64, bool)> = BTreeMap::new();
     // What was given away under each name, in cents, and which payments were given back.

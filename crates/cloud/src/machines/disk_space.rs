@@ -101,7 +101,8 @@ impl Machines {
         };
         let spare = self.admit_growth().await?;
         let bytes_max = machine.tier.disk_bytes().saturating_sub(counted).min(spare);
-        let (own, mut left) = (Arc::clone(self), LOOK_EVERY);
+        let own = Arc::clone(self);
+        let mut left = LOOK_EVERY;
         // Others write meanwhile.
         let pieces = Box::pin(pieces.and_then(move |piece| {
             left = left.saturating_sub(piece.len() as u64);

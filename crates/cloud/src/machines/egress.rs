@@ -239,7 +239,8 @@ impl Gate for MachineEgress {
         EgressRequest { method, origin, .. }: EgressRequest,
         came: EgressOutcome,
     ) -> BoxFuture<'_, ()> {
-        let (machine, end) = (self.id, came.end.name());
+        let machine = self.id;
+        let end = came.end.name();
         let EgressOutcome { status, bytes_up, bytes_down, .. } = came;
         info!(%machine, %method, %origin, status, bytes_up, bytes_down, end, "it ended");
         Box::pin(std::future::ready(()))

@@ -138,7 +138,8 @@ mod tests {
     proptest! {
         #[test]
         fn nothing_is_billed_before_a_health_check_and_nothing_after_the_end(events in events()) {
-            let (mut state, mut healthy) = (MachineState::Requested, false);
+            let mut state = MachineState::Requested;
+            let mut healthy = false;
             for event in events {
                 let Some(next) = state.next(event) else { continue };
                 prop_assert!(state != MachineState::Deleted, "the end is the end");

@@ -47,7 +47,8 @@ impl FilesInMemory {
     pub(super) fn write(&self, path: &WorkspacePath, content: Vec<u8>) -> DriverResult<u64> {
         let bytes = content.len();
         let (_, written) = self.about("write", path, content, BYTES_MAX)?;
-        let (shown, size) = (display_path(path, TMP), bytes.to_string());
+        let shown = display_path(path, TMP);
+        let size = bytes.to_string();
         let is_whole = written == b"ok\n";
         let keep = ["keep", &shown, if is_whole { &size } else { "" }];
         self.ask(&keep, Vec::new(), BYTES_MAX, &shown)?;

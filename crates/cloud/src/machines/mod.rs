@@ -137,7 +137,9 @@ impl Machines {
         tasks: TaskSet,
         bounds: MachineCapacity,
     ) -> Arc<Self> {
-        let (runs, live, owners) = (CommandRuns::default(), Mutex::default(), Mutex::default());
+        let runs = CommandRuns::default();
+        let live = Mutex::default();
+        let owners = Mutex::default();
         let commands = Arc::new(Semaphore::new(ALL_COMMANDS_MAX));
         Arc::new(Self {
             db,

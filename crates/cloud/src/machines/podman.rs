@@ -101,8 +101,11 @@ impl PodmanDriver {
         let cloud = folder.canonicalize();
         let cloud = cloud.map_err(|source| CloudError::File { path: folder.into(), source })?;
         // The image itself, whatever is called so later.
-        let (image, cloud) = (found.id.unwrap_or(image), cloud.display().to_string());
-        let (store, dialer, ways) = (store.into(), Dialer::default(), Mutex::default());
+        let image = found.id.unwrap_or(image);
+        let cloud = cloud.display().to_string();
+        let store = store.into();
+        let dialer = Dialer::default();
+        let ways = Mutex::default();
         Ok(Self { api, image, cloud, store, dialer, api_address, tasks, ways })
     }
 

@@ -220,7 +220,8 @@ impl ProcessDriverState {
         listener: std::net::TcpListener,
     ) -> Result<(Arc<MachineEgress>, oneshot::Sender<()>), DriverError> {
         let listener = TcpListener::from_std(listener).map_err(failed("serve the way out"))?;
-        let ((end, ended), served) = (oneshot::channel(), Arc::clone(&way));
+        let (end, ended) = oneshot::channel();
+        let served = Arc::clone(&way);
         // That the sender is gone is what is waited for.
         self.tasks.spawn(async move { served.serve(listener, async { drop(ended.await) }).await });
         Ok((way, end))
@@ -492,7 +493,8 @@ mod tests {
         let late = up.begin(id);
         up.tickets.remove(&id);
         assert_eq!(up.arrive(id, late, "late"), Err("late"));
-        let (first, second) = (up.begin(id), up.begin(id));
+        let first = up.begin(id);
+        let second = up.begin(id);
         assert_eq!(up.arrive(id, second, "second"), Ok(()));
         assert_eq!(up.arrive(id, first, "first"), Err("first"));
         assert_eq!(up.sessions.get(&id), Some(&"second"));

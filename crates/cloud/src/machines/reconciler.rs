@@ -157,7 +157,8 @@ impl Machines {
         is_up: bool,
         is_over: bool,
     ) -> Result<(), DbError> {
-        let (id, held) = (machine.id, Some(held));
+        let id = machine.id;
+        let held = Some(held);
         if !is_up {
             let why = "its processes were gone, and it was started again".to_owned();
             return self
@@ -175,7 +176,8 @@ impl Machines {
         if self.charge(id).await? == ChargeOutcome::Broke {
             return self.change_holding(held, id, None, None).await.map(drop);
         }
-        let (counted, limit) = (self.recounted(id).await, machine.tier.disk_bytes());
+        let counted = self.recounted(id).await;
+        let limit = machine.tier.disk_bytes();
         if counted > limit {
             let why = match counted {
                 UNCOUNTABLE => {

@@ -135,7 +135,8 @@ impl Machines {
                 return Ok(Arc::clone(known));
             }
         }
-        let (own, led) = (Arc::clone(self), Arc::clone(&run));
+        let own = Arc::clone(self);
+        let led = Arc::clone(&run);
         self.tasks.spawn(async move {
             let named = asked.name.clone().map(|name| (asked.key, name));
             let end = match own.lead(&led, asked).await {

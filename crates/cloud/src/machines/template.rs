@@ -23,7 +23,8 @@ pub(super) fn copy_folder(from: &Path, to: &Path) -> io::Result<()> {
             if copied > FILES_MAX {
                 return Err(io::Error::other(format!("it has more than {FILES_MAX} files")));
             }
-            let (kind, path) = (entry.file_type()?, entry.path());
+            let kind = entry.file_type()?;
+            let path = entry.path();
             let target = to.join(entry.file_name());
             if kind.is_dir() {
                 waiting.push((path, target));
@@ -50,7 +51,8 @@ mod tests {
     #[test]
     fn a_folder_is_copied_with_its_links_and_permissions() {
         let home = tempfile::tempdir().unwrap();
-        let (from, to) = (home.path().join("from"), home.path().join("to"));
+        let from = home.path().join("from");
+        let to = home.path().join("to");
         fs::create_dir_all(from.join("bin/empty")).unwrap();
         fs::write(from.join("bin/run"), "#!/bin/sh\n").unwrap();
         fs::set_permissions(from.join("bin/run"), Permissions::from_mode(0o755)).unwrap();

@@ -151,7 +151,8 @@ impl MachineDriver for Arc<Said> {
 
     fn delete(&self, id: MachineId) -> DriverFuture<'_, ()> {
         if *self.stays.lock().unwrap() {
-            let (what, why) = ("remove the machine's files", "the disk is read-only".to_owned());
+            let what = "remove the machine's files";
+            let why = "the disk is read-only".to_owned();
             return Said::ready(Err(DriverError::Failed { what, why }));
         }
         self.up.lock().unwrap().remove(&id);
@@ -200,7 +201,8 @@ impl Place {
             panic!()
         };
         db.mark_settled(id, SettledBy::transaction(B256::repeat_byte(1))).await.unwrap();
-        let (driver, told) = (Arc::new(Said::default()), Arc::new(Mutex::new(Vec::new())));
+        let driver = Arc::new(Said::default());
+        let told = Arc::new(Mutex::new(Vec::new()));
         let heard = Arc::clone(&told);
         let report: OperatorNotifier =
             Arc::new(move |sentence| heard.lock().unwrap().push(sentence));
@@ -278,7 +280,8 @@ async fn one_whose_processes_are_gone_is_started_again_and_billed_once() {
 #[tokio::test]
 async fn what_outlived_the_cloud_goes_on_and_is_billed_for_no_gap() {
     let place = Place::new().await;
-    let (stays, ends) = (place.machine().await, place.machine().await);
+    let stays = place.machine().await;
+    let ends = place.machine().await;
     place.machines.db.step_machine(ends.id, MachineEvent::StopAsked, None).await.unwrap();
     for gap in [240, 0] {
         place.clock.step(Span::from_secs(gap));
@@ -297,7 +300,8 @@ async fn what_outlived_the_cloud_goes_on_and_is_billed_for_no_gap() {
 #[tokio::test]
 async fn of_what_nobody_answers_nothing_is_believed() {
     let place = Place::new().await;
-    let (runs, ends) = (place.machine().await, place.machine().await);
+    let runs = place.machine().await;
+    let ends = place.machine().await;
     place.driver.silent.store(true, Ordering::Relaxed);
     place.round(true).await;
     let now = place.now(runs.id).await;
@@ -354,7 +358,8 @@ async fn one_that_is_ill_has_no_more_disk_than_another() {
 async fn nobody_else_is_at_a_machine_while_the_keeper_stops_it() {
     let place = Place::new().await;
     let machine = place.machine().await;
-    let (machines, free) = (Arc::clone(&place.machines), Arc::new(Mutex::new(Vec::new())));
+    let machines = Arc::clone(&place.machines);
+    let free = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&free);
     *place.driver.stops.lock().unwrap() = Some(Box::new(move |id| {
         seen.lock().unwrap().push(machines.live_machine(id).drive.try_lock().is_ok());
@@ -375,7 +380,8 @@ async fn an_owner_has_so_many_commands_under_way_whatever_the_machines() {
     let machines = [place.machine().await, place.machine().await, place.machine().await];
     let run = async |machine: &Machine| {
         let command = MachineCommand { line: "x".to_owned(), wall: Duration::from_secs(1) };
-        let (key, request) = (Hash::of(b"k"), Hash::of(b"x"));
+        let key = Hash::of(b"k");
+        let request = Hash::of(b"x");
         let asked =
             runs::RunRequest { key, name: None, request, machine: machine.clone(), command };
         place.machines.run(asked).unwrap().response().await.status().as_u16()
@@ -468,8 +474,9 @@ async fn uploads_into_a_machine_share_its_room() {
 #[tokio::test]
 async fn where_the_disk_beneath_all_is_nearly_full_nothing_grows() {
     let place = Place::new().await;
-    let (small, large, least) =
-        (place.machine().await, place.machine().await, place.machine().await);
+    let small = place.machine().await;
+    let large = place.machine().await;
+    let least = place.machine().await;
     for (machine, bytes) in [(&small, 20), (&large, 30), (&least, 10)] {
         place.driver.disks.lock().unwrap().insert(machine.id, bytes);
     }
@@ -523,7 +530,8 @@ async fn what_was_left_halfway_goes_on_and_what_nobody_has_is_put_aside() {
     let gone = place.now(machine.id).await;
     assert_eq!((gone.state, gone.billed_minutes), (MachineState::Deleted, 1));
 
-    let (kept, orphan) = (place.machine().await, place.ids.id());
+    let kept = place.machine().await;
+    let orphan = place.ids.id();
     place.driver.folders.lock().unwrap().insert(orphan);
     place.machines.reconcile().await.unwrap();
     assert_eq!(*place.driver.folders.lock().unwrap(), BTreeSet::from([kept.id]));

@@ -119,7 +119,8 @@ mod tests {
             steps in proptest::collection::vec(1_u64..5_000, 1..20),
         ) {
             let monthly = Microcents::new(units);
-            let (mut minutes, mut sum) = (0, 0);
+            let mut minutes = 0;
+            let mut sum = 0;
             for step in steps {
                 let part = charge(monthly, minutes, step).unwrap();
                 prop_assert!(part >= Microcents::ZERO);

@@ -36,7 +36,8 @@ const NEGATIONS: [&str; 16] = [
 /// is denied is another word. Nothing says nothing: an empty text aligns with none.
 #[must_use]
 pub fn alignment(purpose: &str, genesis: &str) -> Alignment {
-    let (ours, theirs) = (words(purpose), words(genesis));
+    let ours = words(purpose);
+    let theirs = words(genesis);
     let common = ours.intersection(&theirs).count();
     let all = ours.union(&theirs).count();
     if ours.is_empty() || theirs.is_empty() {

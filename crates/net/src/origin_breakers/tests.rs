@@ -35,7 +35,8 @@ fn failing(to: &Origin) -> Arc<CircuitBreakers> {
 
 #[tokio::test(start_paused = true)]
 async fn five_failures_in_a_row_are_enough_and_cost_no_other_origin_anything() {
-    let (one, other) = (origin("one.example"), origin("other.example"));
+    let one = origin("one.example");
+    let other = origin("other.example");
     let breakers = CircuitBreakers::new(REST);
     for _ in 0..3 {
         for _ in 0..FAILURES_MAX - 1 {
@@ -87,7 +88,8 @@ async fn a_request_that_is_given_up_leaves_the_probe_to_the_next() {
 async fn what_began_before_says_nothing_afterwards() {
     let one = origin("one.example");
     let breakers = CircuitBreakers::new(REST);
-    let (early, late) = (breakers.admit(&one).unwrap(), breakers.admit(&one).unwrap());
+    let early = breakers.admit(&one).unwrap();
+    let late = breakers.admit(&one).unwrap();
     for _ in 0..FAILURES_MAX {
         send(&breakers, &one, BreakerVerdict::Fails).unwrap();
     }

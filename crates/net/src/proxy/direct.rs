@@ -123,7 +123,8 @@ mod tests {
     async fn all_connections_lead_to_the_one_server() {
         let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let front = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let (to, address) = (server.local_addr().unwrap(), front.local_addr().unwrap());
+        let to = server.local_addr().unwrap();
+        let address = front.local_addr().unwrap();
         let (end, ended) = tokio::sync::oneshot::channel::<()>();
         let mut served = JoinSet::new();
         served.spawn(pass_all_on(front, to, async { drop(ended.await) }));

@@ -68,7 +68,8 @@ pub(super) async fn run<T>(
     };
     let connected = hyper::client::conn::http1::handshake(TokioIo::new(upstream)).await;
     let (sender, connection) = connected.map_err(|error| no_way(&error))?;
-    let (head, sender) = (&opened.head, Mutex::new(Some(sender)));
+    let head = &opened.head;
+    let sender = Mutex::new(Some(sender));
     let service = service_fn(|request: Request<Incoming>| {
         let sender = sender.lock().unwrap_or_else(PoisonError::into_inner).take();
         let asking = async move {

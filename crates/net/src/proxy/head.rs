@@ -185,7 +185,10 @@ fn headers<'a>(
     tunnel: bool,
     minor: u8,
 ) -> Result<(), RequestHeadError> {
-    let (mut count, mut host, mut length, mut coded) = (0, None, None, None);
+    let mut count = 0;
+    let mut host = None;
+    let mut length = None;
+    let mut coded = None;
     for line in lines {
         count += 1;
         if count > EGRESS_HEADERS_MAX {

@@ -30,8 +30,10 @@ pub(super) struct TrafficMeter {
 
 impl TrafficMeter {
     pub(super) fn new(allowance: Allowance, run: Arc<AtomicU64>) -> Arc<Self> {
-        let (up, down) = (AtomicU64::new(0), AtomicU64::new(0));
-        let (cut, status) = (OnceLock::new(), OnceLock::new());
+        let up = AtomicU64::new(0);
+        let down = AtomicU64::new(0);
+        let cut = OnceLock::new();
+        let status = OnceLock::new();
         Arc::new(Self { allowance, up, down, run, cut, status })
     }
 

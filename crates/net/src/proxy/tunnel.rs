@@ -48,7 +48,8 @@ async fn greeting(
     to: &Origin,
 ) -> Result<Vec<u8>, ExchangeFailure> {
     let refused = || ExchangeFailure { end: EgressEndReason::Greeting, sentence: None };
-    let (mut acceptor, mut seen) = (Acceptor::default(), 0);
+    let mut acceptor = Acceptor::default();
+    let mut seen = 0;
     loop {
         while let Some(mut fresh) = bytes.get(seen..).filter(|fresh| !fresh.is_empty()) {
             seen += acceptor.read_tls(&mut fresh).map_err(|_| refused())?;

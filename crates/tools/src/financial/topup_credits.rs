@@ -56,7 +56,8 @@ fn told(purchase: &TopUpReceipt, asked: u32) -> String {
         format!("The cloud took {paid} for ${usd} of credits; the chain has not confirmed it yet.")
     };
     let earlier = if *usd == asked { "" } else { " That was a purchase that was open already." };
-    let (credits, usdc) = (balances.credits_shown(), balances.usdc_shown());
+    let credits = balances.credits_shown();
+    let usdc = balances.usdc_shown();
     format!("{standing}{earlier}\ncredits: {credits}\nUSDC in your wallet: {usdc}")
 }
 

@@ -52,12 +52,14 @@ impl BuiltinCall for ListSandboxes {
 /// A machine on one line.
 pub(super) fn line(machine: &MachineReply) -> String {
     let MachineReply { id, name, status, vcpu, memory_mb, disk_gb, region, .. } = machine;
-    let (name, status, region) =
-        (name.escape_debug(), status.escape_debug(), region.escape_debug());
+    let name = name.escape_debug();
+    let status = status.escape_debug();
+    let region = region.escape_debug();
     let mut text =
         format!("{id} [{status}] {name}, {vcpu} vCPU, {memory_mb} MiB, {disk_gb} GiB, {region}");
     if let Some(cents) = machine.monthly_cents {
-        let (dollars, cents) = (cents / 100, cents.rem_euclid(100));
+        let dollars = cents / 100;
+        let cents = cents.rem_euclid(100);
         // silent-ok: writing to a String cannot fail.
         let _ = write!(text, ", ${dollars}.{cents:02} a month");
     }

@@ -33,7 +33,8 @@ fn new_memory(
     strength: u8,
 ) -> NewMemory {
     let turn = Some(context.provenance.turn);
-    let (kind, name) = (kind.to_owned(), name.to_owned());
+    let kind = kind.to_owned();
+    let name = name.to_owned();
     let body = Labelled::new(context.voice, SOURCE, text);
     NewMemory { tier, kind, name, body, strength, turn, lasts: None }
 }
@@ -59,7 +60,8 @@ const fn told(outcome: StoreOutcome) -> &'static str {
 
 /// The intent of storing so much; a name alone is something, too.
 fn stores(category: &str, key: &str, bytes: usize) -> Vec<Intent> {
-    let (category, key) = (category.to_owned(), key.to_owned());
+    let category = category.to_owned();
+    let key = key.to_owned();
     vec![Intent::Remember { category, key, bytes: (bytes as u64).max(1) }]
 }
 

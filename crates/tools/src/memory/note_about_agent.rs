@@ -61,7 +61,8 @@ impl BuiltinCall for NoteAboutAgent {
 
     async fn run(self, _: Permit, context: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
         let Self { entity_address, relationship_type, entity_name, notes, trust_score } = self;
-        let (tier, kind) = (MemoryTier::Relationship, relationship_type.as_str());
+        let tier = MemoryTier::Relationship;
+        let kind = relationship_type.as_str();
         let known = context.memory.named(tier, kind, &entity_address).await;
         let known = known.map_err(ToolError::Recall)?;
         let before = known.iter().rev().find(|item| item.body.label <= context.voice);

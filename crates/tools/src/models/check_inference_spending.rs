@@ -45,7 +45,8 @@ impl BuiltinCall for CheckInferenceSpending {
     }
 
     async fn run(self, _: Permit, context: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
-        let (model, days) = (self.model.map(ModelId::from), self.days.unwrap_or(1));
+        let model = self.model.map(ModelId::from);
+        let days = self.days.unwrap_or(1);
         let told = context.models.spending(model, days).await.map_err(ToolError::Models)?;
         Ok(ToolOutput::found(context.voice, "check_inference_spending", &told))
     }

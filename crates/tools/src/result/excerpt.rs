@@ -96,7 +96,8 @@ impl<'a> Excerpt<'a> {
 
     /// Beginning, gap and end.
     fn around(&self, gap: &str) -> String {
-        let (head, tail) = (&self.text[..self.cut.0], &self.text[self.cut.1..]);
+        let head = &self.text[..self.cut.0];
+        let tail = &self.text[self.cut.1..];
         let open = if head.is_empty() || head.ends_with('\n') { "" } else { "\n" };
         let close = if tail.is_empty() { "" } else { "\n" };
         format!("{head}{open}{gap}{close}{tail}")
@@ -172,7 +173,8 @@ fn lines(text: &str) -> usize {
 /// Returns the bytes of a text that fit from its beginning: whole lines, and a part of a line
 /// that alone would take most of the room.
 fn head_len(text: &str, tokens: u32) -> usize {
-    let (mut left, mut end) = (tokens, 0);
+    let mut left = tokens;
+    let mut end = 0;
     for line in text.split_inclusive('\n') {
         let cost = estimate(line);
         if cost > left {
@@ -187,7 +189,8 @@ fn head_len(text: &str, tokens: u32) -> usize {
 
 /// The same from its end.
 fn tail_len(text: &str, tokens: u32) -> usize {
-    let (mut left, mut length) = (tokens, 0);
+    let mut left = tokens;
+    let mut length = 0;
     for line in text.split_inclusive('\n').rev() {
         let cost = estimate(line);
         if cost > left {

@@ -76,7 +76,8 @@ mod tests {
     fn a_sleep_ends_the_turn_and_keeps_the_reason() {
         let arguments = json!({"duration_seconds": 60, "reason": "tired"});
         let report = run(&Fake::default(), "sleep", &arguments).unwrap();
-        let (span, note) = (Span::from_secs(60), Some("tired".to_owned()));
+        let span = Span::from_secs(60);
+        let note = Some("tired".to_owned());
         assert_eq!(report.after, TurnContinuation::Sleep(SleepRequest { span, note }));
         assert_eq!(report.text.text, "You go to sleep for 60 seconds.");
     }

@@ -31,7 +31,8 @@ fn render(synopsis: &Synopsis) -> String {
     let Synopsis { model, context_tokens, tools, memories, unread, wallet, .. } = synopsis;
     let Synopsis { heartbeat, sandbox, limits, .. } = synopsis;
     let money = wallet.as_ref().map_or_else(String::new, |(address, balances)| {
-        let (credits, usdc) = (balances.credits_shown(), balances.usdc_shown());
+        let credits = balances.credits_shown();
+        let usdc = balances.usdc_shown();
         format!("address: {address}\ncredits: {credits}\nusdc: {usdc}\n")
     });
     let age_hours = now.since(*born_at).as_millis() / 3_600_000;

@@ -243,7 +243,8 @@ mod tests {
         long.label = Label::Web;
         let fake = Fake { ran: Some(long), writable: true, ..Fake::default() };
         let text = told(&fake);
-        let (notice, log) = (text.lines().last().unwrap(), fake.log().remove(1));
+        let notice = text.lines().last().unwrap();
+        let log = fake.log().remove(1);
         assert!(notice.contains("; commands do not see it, and very long lines"), "{notice}");
         assert!(!notice.contains("grep") && text.contains(" lines left out here: "), "{text}");
         let kept = log.strip_prefix("keep ").unwrap().split("\n--- stderr").next().unwrap();

@@ -130,7 +130,8 @@ fn page(folder: &WorkspacePath, listing: &Listing, first: usize, room: u32) -> S
         text.push_str(&line);
         shown += 1;
     }
-    let (last, more) = (first - 1 + shown, if listing.cut { "more than " } else { "" });
+    let last = first - 1 + shown;
+    let more = if listing.cut { "more than " } else { "" };
     if shown == 0 {
         return format!("[there is no entry {first}: {more}{total} entries]");
     }

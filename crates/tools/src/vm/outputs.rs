@@ -35,17 +35,22 @@ pub(super) async fn outputs(
     reserved: u32,
 ) -> OutputExcerpt {
     let lost = stdout.omitted_bytes + stderr.omitted_bytes;
-    let (out, err) = (stdout.text_lossy(), stderr.text_lossy());
+    let out = stdout.text_lossy();
+    let err = stderr.text_lossy();
     // Most programs end their last line.
     let bare = |text: &str| text.strip_suffix('\n').unwrap_or(text).to_owned();
-    let (out, err) = (bare(&out), bare(&err));
+    let out = bare(&out);
+    let err = bare(&err);
     let room = context.room.saturating_sub(reserved);
-    let (out_tokens, err_tokens) = (estimate(&out), estimate(&err));
+    let out_tokens = estimate(&out);
+    let err_tokens = estimate(&err);
     if lost == 0 && out_tokens.saturating_add(err_tokens) <= room {
         return OutputExcerpt { stdout: out, stderr: err, notice: String::new() };
     }
-    let (out, err) = (folded(&out, label), folded(&err, label));
-    let (out_tokens, err_tokens) = (estimate(&out), estimate(&err));
+    let out = folded(&out, label);
+    let err = folded(&err, label);
+    let out_tokens = estimate(&out);
+    let err_tokens = estimate(&err);
     let room = room.saturating_sub(NOTICE_TOKENS);
     let err_least = u64::from(room) * u64::from(STDERR_PERCENT) / 100;
     let err_least = u32::try_from(err_least).unwrap_or(room);
@@ -117,7 +122,8 @@ fn folded(text: &str, label: Label) -> String {
     if label <= Label::Tool {
         return text.to_owned();
     }
-    let (mut folded, mut chars) = (String::with_capacity(text.len()), 0);
+    let mut folded = String::with_capacity(text.len());
+    let mut chars = 0;
     for c in text.chars() {
         if c == '\n' {
             chars = 0;

@@ -212,7 +212,9 @@ mod tests {
         let whole: String = (1..=1_600).map(|nth| line(nth) + "\n").collect();
         assert!(whole.len() > 90_000, "{}", whole.len());
         let fake = Fake { file: Some(whole.clone().into_bytes()), ..Fake::default() };
-        let (mut seen, mut offset, mut calls) = (String::new(), 1, 0);
+        let mut seen = String::new();
+        let mut offset = 1;
+        let mut calls = 0;
         loop {
             let text = read_with(&fake, &json!({"path": "a", "offset": offset})).unwrap();
             assert!(estimate(&text) <= 3_000);
@@ -298,7 +300,8 @@ mod tests {
             // One that is empty has no lines, and says so.
             prop_assume!(!file.is_empty());
             let fake = Fake { file: Some(file.into_bytes()), room: Some(room), ..Fake::default() };
-            let (mut offset, mut seen) = (1, 0);
+            let mut offset = 1;
+            let mut seen = 0;
             while offset > 0 {
                 let text = read_with(&fake, &json!({"path": "a", "offset": offset})).unwrap();
                 let footer = text.lines().last().unwrap();

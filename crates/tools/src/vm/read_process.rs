@@ -70,7 +70,8 @@ fn state(process: &BackgroundProcess) -> String {
 fn listed(all: &[BackgroundProcess]) -> String {
     let mut text = String::new();
     for process in all {
-        let (id, command) = (process.id, cap(&process.command, COMMAND_CHARS_MAX));
+        let id = process.id;
+        let command = cap(&process.command, COMMAND_CHARS_MAX);
         add_line(&mut text, format_args!("{id}: {}: {}", state(process), command.escape_debug()));
     }
     // silent-ok: writing to a String cannot fail.
@@ -104,7 +105,8 @@ mod tests {
 
     fn process(id: u32, ended: Option<ExitStatus>) -> BackgroundProcess {
         let stdout = CapturedOutput { head: b"built\n".to_vec(), ..CapturedOutput::default() };
-        let (command, stderr) = ("make\nall".to_owned(), CapturedOutput::default());
+        let command = "make\nall".to_owned();
+        let stderr = CapturedOutput::default();
         BackgroundProcess { id, command, ended, stdout, stderr, label: Label::Web }
     }
 

@@ -94,7 +94,11 @@ impl BuiltinCall for SearchFiles {
             .build()
             .map_err(|error| ToolError::Pattern(error.to_string()))?;
         let (_, listing) = listed(context, self.path.as_deref(), DEPTH, ENTRIES_MAX).await?;
-        let (matches, told, is_full, files, bytes) = (0, 0, false, 0, 0);
+        let matches = 0;
+        let told = 0;
+        let is_full = false;
+        let files = 0;
+        let bytes = 0;
         let mut found = SearchState {
             text: String::new(),
             first: self.offset.unwrap_or(1).max(1) as usize,
@@ -217,7 +221,8 @@ impl SearchState {
         let last = first - 1 + told;
         let plural =
             |count, noun, end| format!("{count} {noun}{}", if count == 1 { "" } else { end });
-        let (found, files) = (plural(matches, "match", "es"), plural(files, "file", "s"));
+        let found = plural(matches, "match", "es");
+        let files = plural(files, "file", "s");
         let all = if told == matches {
             format!("{found} in {files} searched")
         } else if told == 0 {

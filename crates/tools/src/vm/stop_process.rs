@@ -62,7 +62,8 @@ mod tests {
 
     #[test]
     fn its_end_is_told() {
-        let (stdout, stderr) = (CapturedOutput::default(), CapturedOutput::default());
+        let stdout = CapturedOutput::default();
+        let stderr = CapturedOutput::default();
         let id = 7;
         let command = "serve".to_owned();
         let ended = Some(ExitStatus::Killed);

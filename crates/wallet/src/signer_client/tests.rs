@@ -135,7 +135,8 @@ async fn what_was_signed_is_told_to_the_unit() {
         r#"{"per_payment":1,"per_hour":2,"per_day":2,"per_payee":2,"lifetime":2,"payments_max":3}"#;
     let spent = r#"{"hour":1,"day":1,"payee":1,"ever":9007199254740993,"payments":2}"#;
     let rules = r#""creator":null,"serial":0,"permits":[],"asked_for":[],"asked":null"#;
-    let (wallet, hash) = (format!(r#""wallet":"{WALLET}""#), B256::ZERO);
+    let wallet = format!(r#""wallet":"{WALLET}""#);
+    let hash = B256::ZERO;
     let standing = format!(
         r#"{wallet},"limits":{limits},"spent":{spent},"window":1,"rules":"{hash}",{rules}"#
     );

@@ -119,7 +119,8 @@ mod tests {
             fee_max in 1_u64..1 << 62,
         ) {
             let fees = |(max, priority): (u64, u64)| Fees { max, priority: priority.min(max) };
-            let (before, now) = (fees(before), fees(now));
+            let before = fees(before);
+            let now = fees(now);
             let policy = FeePolicy { replace_after: Span::ZERO, fee_max };
             let bounded = policy.bounded(now);
             prop_assert!(bounded.max <= fee_max && bounded.priority <= bounded.max);

@@ -21,6 +21,7 @@ use tokio::sync::oneshot;
 
 use super::story;
 use crate::money::{call, sell_from};
+use crate::ports::ReservedPort;
 use crate::{GAS, gas_signer, paying_world};
 
 /// Long enough for key derivations on a loaded machine.
@@ -47,6 +48,8 @@ pub(crate) struct ChainPlace {
 struct Service {
     run: Option<ProcessRun>,
     arguments: Vec<String>,
+    /// Stays its own while it is dead.
+    port: ReservedPort,
     /// The folder that it keeps.
     data: PathBuf,
 }
@@ -97,27 +100,31 @@ pub(crate) fn model(story: &'static str) -> (String, oneshot::Sender<()>) {
 }
 
 impl Service {
-    /// Starts it in a world, on a port that it takes; what it said first.
+    /// Starts it in a world; what it said first.
     fn start(world: &World, arguments: &[&str], data: PathBuf) -> (Self, Value) {
-        let run = world.start(&[arguments, &["--listen", "127.0.0.1:0"]].concat()).unwrap();
-        let told = first_line(&run);
-        // `http://127.0.0.1:PORT`; whoever knows it finds it there again.
-        let url = told["url"].as_str().unwrap();
-        let listen = url.split('/').nth(2).unwrap().to_owned();
-        let arguments = arguments.iter().map(|one| (*one).to_owned());
-        let arguments = arguments.chain(["--listen".to_owned(), listen]).collect();
-        (Self { run: Some(run), arguments, data }, told)
+        let port = ReservedPort::new();
+        let listen = port.address().to_string();
+        let arguments = [arguments, &["--listen", &listen]].concat();
+        let arguments = arguments.into_iter().map(str::to_owned).collect();
+        let mut service = Self { run: None, arguments, port, data };
+        let told = service.start_again(world, &[]);
+        (service, told)
     }
 
-    /// Starts it where it was, with more arguments.
-    fn start_again(&mut self, world: &World, more: &[&str]) {
+    /// Starts it where it was, with more arguments; what it said first.
+    fn start_again(&mut self, world: &World, more: &[&str]) -> Value {
         // What was there has to be gone.
         self.run = None;
+        self.port.wait_until_free();
         let mut arguments: Vec<&str> = self.arguments.iter().map(String::as_str).collect();
         arguments.extend(more);
         let run = world.start(&arguments).unwrap();
-        first_line(&run);
+        let told = first_line(&run);
+        // A start that fails says so in its first line, too.
+        let url = format!("http://{}", self.port.address());
+        assert_eq!(told["url"], url, "{arguments:?}: {told}");
         self.run = Some(run);
+        told
     }
 }
 
@@ -335,7 +342,7 @@ impl Elsewhere {
         match who {
             Killed::Cloud => cloud_run.start_again(world, more),
             Killed::Chain => chain_run.as_mut().unwrap().start_again(world, more),
-        }
+        };
     }
 
     /// The arrivals at fault points of one of the others, so far.

@@ -47,7 +47,8 @@ fn find(logs: &[Log], wanted: &Authorization) -> Option<u64> {
 
 #[test]
 fn a_transfer_belongs_to_the_authorization_before_it() {
-    let (mine, other) = (paid(1, 5, 1), paid(1, 7, 2));
+    let mine = paid(1, 5, 1);
+    let other = paid(1, 7, 2);
     // The payer's nonce moved another amount; an equal transfer without it is nobody's.
     let logs =
         [log(TOKEN, 3, moved(&mine)), log(TOKEN, 4, used(&mine)), log(TOKEN, 5, moved(&other))];
@@ -106,7 +107,8 @@ fn an_estimate_that_no_transfer_takes_is_not_stored() {
 
 #[test]
 fn a_busy_node_has_refused_no_payment() {
-    let (node, words) = ("node".to_owned(), "over rate limit".to_owned());
+    let node = "node".to_owned();
+    let words = "over rate limit".to_owned();
     let busy = ChainError::Busy { node, method: "eth_estimateGas", words };
     assert!(matches!(busy.into(), SettlementError::Unavailable(_)));
 }

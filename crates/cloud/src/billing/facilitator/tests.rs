@@ -118,7 +118,8 @@ proptest! {
         json[at_byte] = to;
         let Ok(changed) = serde_json::from_slice::<FacilitatorRequest>(&json) else { return Ok(()) };
         let Ok(amount) = terms.check_for(&changed) else { return Ok(()) };
-        let (signed, wanted) = (changed.payment_payload.payload(), good.payment_payload.payload());
+        let signed = changed.payment_payload.payload();
+        let wanted = good.payment_payload.payload();
         prop_assert_eq!((signed, amount), (wanted, MicroUsdc::new(5_000_000)));
         let PaymentRequirements::V1(demand) = &changed.payment_requirements else {
             return Err(TestCaseError::fail("another version"));

@@ -29,7 +29,8 @@ pub(super) async fn think(
     if chat.format == ClientFormat::Embeddings {
         return Err(unfit(format!("the model '{}' makes no embeddings", model.id)));
     }
-    let (format, limit_name) = (ApiFormat::ChatCompletions, TokenLimitName::MaxTokens);
+    let format = ApiFormat::ChatCompletions;
+    let limit_name = TokenLimitName::MaxTokens;
     let to = RequestAddress { format, id, limit_name };
     let body = chat.for_upstream(model, to).map_err(UpstreamFailure::unfit)?;
     let request = question(&body).map_err(|error| unfit(error.to_string()))?;

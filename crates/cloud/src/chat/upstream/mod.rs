@@ -192,7 +192,8 @@ impl UpstreamPool {
         fresh: impl Fn(ApiFormat) -> Box<dyn Answer + 'r> + Sync,
     ) -> Result<UpstreamAnswer<'r>, ApiError> {
         let serving = self.entries.iter().filter(|entry| entry.serves(&question.model.id));
-        let (mut resting, mut told) = (Vec::new(), None);
+        let mut resting = Vec::new();
+        let mut told = None;
         for entry in serving {
             if !entry.health.admits(self.clock.now()) {
                 resting.push(entry);
@@ -222,7 +223,8 @@ impl UpstreamPool {
     ) -> Result<UpstreamAnswer<'r>, UpstreamFailure> {
         let UpstreamRequest { chat, model, report } = *question;
         let id = entry.ids.get(&model.id).unwrap_or_else(|| model.upstream_id());
-        let (name, clock) = (entry.name.as_str(), &*self.clock);
+        let name = entry.name.as_str();
+        let clock = &*self.clock;
         let asked = UpstreamTry { chat, model, id, report, name, clock };
         let mut answer = fresh(entry.format());
         let done = entry.answer(&asked, &mut *answer).await;

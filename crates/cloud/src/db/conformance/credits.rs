@@ -11,10 +11,12 @@ async fn key(db: &Db, n: u8) -> Hash {
 
 /// A key of a wallet, drawn from `seed`.
 async fn another_key(db: &Db, n: u8, seed: u8) -> Hash {
-    let (token, nonce) = (Hash::of(&[seed, 1]), format!("nonce {seed}"));
+    let token = Hash::of(&[seed, 1]);
+    let nonce = format!("nonce {seed}");
     let nonce_ends = START.after(Span::from_secs(300));
     let proof = Hash::of(&[seed]);
-    let (lives, replay) = (Span::from_secs(900), Span::from_secs(60));
+    let lives = Span::from_secs(900);
+    let replay = Span::from_secs(60);
     let attempt =
         SignInAttempt { nonce, nonce_ends, proof, wallet: wallet(n), token, lives, replay };
     assert_eq!(db.sign_in(attempt).await.unwrap(), SignInOutcome::Granted);
@@ -45,9 +47,11 @@ fn transfer(ids: &IdGenerator, from: u8, key: Hash, to: u8, cents: i64) -> NewTr
 
 pub(super) async fn transfers(home: &DbHome) {
     let clock = FakeClock::at(START);
-    let (db, ids) = (home.open(&clock), ids(&clock));
+    let db = home.open(&clock);
+    let ids = ids(&clock);
     fund(&db).await;
-    let (one, two) = (key(&db, 1).await, key(&db, 2).await);
+    let one = key(&db, 1).await;
+    let two = key(&db, 2).await;
     let send = |to, cents| transfer(&ids, 1, one, to, cents);
     let done = |outcome| match outcome {
         TransferOutcome::Done(transfer) => transfer,
@@ -103,9 +107,11 @@ pub(super) async fn transfers(home: &DbHome) {
 
 pub(super) async fn ceilings(home: &DbHome) {
     let clock = FakeClock::at(START);
-    let (db, ids) = (home.open(&clock), ids(&clock));
+    let db = home.open(&clock);
+    let ids = ids(&clock);
     fund(&db).await;
-    let (one, two) = (key(&db, 1).await, key(&db, 2).await);
+    let one = key(&db, 1).await;
+    let two = key(&db, 2).await;
     let change = async |cents, serial| {
         db.change_ceiling(one, TransferCeilingChange { cents, serial }, 400).await.unwrap()
     };
@@ -143,7 +149,8 @@ pub(super) async fn ceilings(home: &DbHome) {
 
 pub(super) async fn refunds(home: &DbHome) {
     let clock = FakeClock::at(START);
-    let (db, ids) = (home.open(&clock), ids(&clock));
+    let db = home.open(&clock);
+    let ids = ids(&clock);
     fund(&db).await;
     let call = hold(&ids, 300, 0);
     db.open_hold(call.clone()).await.unwrap();
@@ -224,7 +231,8 @@ pub(super) async fn names(home: &DbHome) {
 
 pub(super) async fn nonces(home: &DbHome) {
     let clock = FakeClock::at(START);
-    let (db, ids) = (home.open(&clock), ids(&clock));
+    let db = home.open(&clock);
+    let ids = ids(&clock);
     let BeginPaymentOutcome::New(id) = db.begin_payment(payment(1, 5)).await.unwrap() else {
         panic!("known")
     };
@@ -235,7 +243,8 @@ pub(super) async fn nonces(home: &DbHome) {
     assert!(db.reserve_nonce(new()).await.is_err(), "one at a time");
     assert!(db.payment(id).await.unwrap().has_open_nonce);
     let sent = |n: u8, gas_nonce| {
-        let (hash, raw) = (B256::repeat_byte(n), Bytes::from(vec![n]));
+        let hash = B256::repeat_byte(n);
+        let raw = Bytes::from(vec![n]);
         Submission { hash, raw, gas_nonce }
     };
     drop(db);

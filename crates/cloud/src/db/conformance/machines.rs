@@ -45,9 +45,11 @@ async fn step(db: &Db, id: MachineId, events: &[MachineEvent]) -> Machine {
 
 pub(super) async fn lives(home: &DbHome) {
     let clock = FakeClock::at(START);
-    let (db, ids) = (home.open(&clock), ids(&clock));
+    let db = home.open(&clock);
+    let ids = ids(&clock);
     let poor = db.create_machine(new(&ids, 1)).await.unwrap();
-    let (required, available) = (Microcents::new(16_666_667), Microcents::ZERO);
+    let required = Microcents::new(16_666_667);
+    let available = Microcents::ZERO;
     assert_eq!(poor, CreateOutcome::Insufficient { required, available });
     fund(&db).await;
     let named = |request: &[u8]| NewMachine {
@@ -116,7 +118,8 @@ pub(super) async fn lives(home: &DbHome) {
 
 pub(super) async fn charges(home: &DbHome) {
     let clock = FakeClock::at(START);
-    let (mut db, ids) = (home.open(&clock), ids(&clock));
+    let mut db = home.open(&clock);
+    let ids = ids(&clock);
     fund(&db).await;
     let id = created(db.create_machine(new(&ids, 1)).await.unwrap()).id;
     assert_eq!(db.charge_machine(id).await.unwrap(), ChargeOutcome::NotDue, "it never ran");
@@ -176,7 +179,8 @@ pub(super) async fn charges(home: &DbHome) {
 
 pub(super) async fn executions(home: &DbHome) {
     let clock = FakeClock::at(START);
-    let (db, ids) = (home.open(&clock), ids(&clock));
+    let db = home.open(&clock);
+    let ids = ids(&clock);
     fund(&db).await;
     let machine = created(db.create_machine(new(&ids, 1)).await.unwrap()).id;
     let run = |key: &[u8], name: &str, request: &[u8]| NewExecution {
@@ -230,7 +234,8 @@ pub(super) async fn executions(home: &DbHome) {
 
 pub(super) async fn ports(home: &DbHome) {
     let clock = FakeClock::at(START);
-    let (db, ids) = (home.open(&clock), ids(&clock));
+    let db = home.open(&clock);
+    let ids = ids(&clock);
     fund(&db).await;
     let machine = created(db.create_machine(new(&ids, 1)).await.unwrap());
     let id = machine.id;

@@ -92,7 +92,8 @@ pub(super) fn create_api_key(tx: &DbTx<'_>, key: &NewKey) -> Result<KeyOutcome, 
         Some(_) => Ok(KeyOutcome::Spent),
         None => {
             let statement = include_str!("sql/api_key_insert.sql");
-            let (hash, token) = (key.hash.as_bytes(), key.token.as_bytes());
+            let hash = key.hash.as_bytes();
+            let token = key.token.as_bytes();
             make_room(tx, &wallet)?;
             tx.sql.execute(statement, params![hash, wallet, key.prefix, key.name, token, now])?;
             Ok(KeyOutcome::Made)

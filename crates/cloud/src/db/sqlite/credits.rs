@@ -56,7 +56,8 @@ pub(super) fn transfer(tx: &DbTx<'_>, new: &NewTransfer) -> Result<TransferOutco
             tx.now.as_millis()
         ],
     )?;
-    let (to, cents) = (new.to, new.cents);
+    let to = new.to;
+    let cents = new.cents;
     Ok(TransferOutcome::Done(TransferRecord { id, to, cents, balance_after }))
 }
 
@@ -178,7 +179,8 @@ pub(super) fn history(
     page: PageRange,
 ) -> Result<Vec<LedgerEntry>, DbTxError> {
     let of = |account: Account| ledger::existing(tx, &account);
-    let (own, held) = (of(Account::Wallet(wallet))?, of(Account::Held(wallet))?);
+    let own = of(Account::Wallet(wallet))?;
+    let held = of(Account::Held(wallet))?;
     let offset = i64::try_from(page.offset).unwrap_or(i64::MAX);
     let mut select = tx.sql.prepare_cached(include_str!("sql/history.sql"))?;
     let rows = select.query_map(params![own, held, page.limit, offset], |row| {

@@ -249,7 +249,8 @@ fn step(
         _ => reason.or(before.reason),
     };
     let healthy = event == MachineEvent::Healthy && before.state != state;
-    let (now, minute) = (tx.now.as_millis(), MINUTE.as_millis());
+    let now = tx.now.as_millis();
+    let minute = MINUTE.as_millis();
     let row = params![id.to_string(), state.name(), now, reason, healthy, minute];
     tx.sql.execute(include_str!("sql/machine_step.sql"), row)?;
     if state == MachineState::Deleted {
@@ -325,7 +326,8 @@ fn begin(tx: &DbTx<'_>, new: &NewExecution) -> Result<ExecutionOutcome, DbTxErro
     }
     let statement = "INSERT INTO executions (api_key, name, request, machine, begun_at) \
                      VALUES (?1, ?2, ?3, ?4, ?5)";
-    let (key, request) = (new.key.as_bytes(), new.request.as_bytes());
+    let key = new.key.as_bytes();
+    let request = new.request.as_bytes();
     let row = params![key, new.name, request, new.machine.to_string(), tx.now.as_millis()];
     tx.sql.execute(statement, row)?;
     Ok(ExecutionOutcome::New)

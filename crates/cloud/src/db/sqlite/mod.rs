@@ -494,7 +494,8 @@ mod tests {
         let db = Db::open(&path, clock).unwrap();
         let connection = automaton_sqlite::open(&path, &SCHEMA).unwrap();
         let key = |n: u8, wallet: u8| {
-            let (token, hash) = (Hash::of(&[n]), Hash::of(&[n, 1]));
+            let token = Hash::of(&[n]);
+            let hash = Hash::of(&[n, 1]);
             let row = "INSERT OR REPLACE INTO access_tokens VALUES (?1, ?2, 1 << 50)";
             let wallet = Address::repeat_byte(wallet);
             connection.execute(row, (token.as_bytes(), wallet.as_slice())).unwrap();

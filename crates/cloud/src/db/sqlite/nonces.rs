@@ -14,7 +14,8 @@ use crate::db::error::{DbError, DbTxError};
 use crate::db::{Fees, NewNonceReservation, NonceReservation, Submission, TransactionEnd};
 
 pub(super) fn open(tx: &DbTx<'_>, new: &NewNonceReservation) -> Result<(), DbTxError> {
-    let (intent, now) = (new.intent.to_string(), tx.now.as_millis());
+    let intent = new.intent.to_string();
+    let now = tx.now.as_millis();
     let statement = "INSERT INTO gas_nonces (intent, payment, gas, state, opened_at) \
                      VALUES (?1, ?2, ?3, 'open', ?4)";
     tx.sql.execute(statement, params![intent, new.payment, integer(new.gas)?, now])?;
@@ -27,7 +28,8 @@ pub(super) fn raise(tx: &DbTx<'_>, intent: TransactionId, fees: Fees) -> Result<
 }
 
 fn attempt(tx: &DbTx<'_>, intent: &str, fees: Fees) -> Result<(), DbTxError> {
-    let (max, priority) = (integer(fees.max)?, integer(fees.priority)?);
+    let max = integer(fees.max)?;
+    let priority = integer(fees.priority)?;
     let insert = include_str!("sql/attempt_insert.sql");
     tx.sql.execute(insert, params![intent, max, priority, tx.now.as_millis()])?;
     Ok(())
@@ -46,7 +48,8 @@ pub(super) fn signed(
     let named = tx.sql.execute(statement, params![id, integer(sent.gas_nonce)?])?;
     let statement = "UPDATE gas_transactions SET hash = ?2, raw = ?3 \
                      WHERE intent = ?1 AND hash IS NULL";
-    let (hash, raw) = (sent.hash.as_slice(), sent.raw.as_ref());
+    let hash = sent.hash.as_slice();
+    let raw = sent.raw.as_ref();
     let stored = tx.sql.execute(statement, params![id, hash, raw])?;
     if (named, stored) != (1, 1) {
         return Err(missing());

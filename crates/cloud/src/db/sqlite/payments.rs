@@ -41,7 +41,8 @@ pub(super) fn begin(
                          VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING";
         let payer = new.authorization.from;
         for name in &new.names {
-            let (request, now) = (new.request.as_bytes(), tx.now.as_millis());
+            let request = new.request.as_bytes();
+            let now = tx.now.as_millis();
             tx.sql.execute(statement, params![payer.as_slice(), name, request, id, now])?;
         }
     }
@@ -84,7 +85,8 @@ fn enter(tx: &DbTx<'_>, new: &NewIncomingPayment) -> Result<BeginPaymentOutcome,
     }
     if let Some(CreditPurchase { recipient, usd }) = new.purchase {
         let since = tx.now.before(new.guard).as_millis();
-        let (payer, recipient) = (authorization.from, recipient.into_array());
+        let payer = authorization.from;
+        let recipient = recipient.into_array();
         let twin = params![payer.as_slice(), recipient, usd, since];
         let guard = tx.sql.query_row(include_str!("sql/payment_guard.sql"), twin, |row| row.get(0));
         if let Some(id) = optional_row(guard)? {
@@ -143,7 +145,8 @@ pub(super) fn find(
 ) -> Result<Option<IncomingPayment>, DbTxError> {
     let statement = "SELECT * FROM payments WHERE chain = ?1 AND asset = ?2 AND payer = ?3 \
                      AND nonce = ?4";
-    let (payer, nonce) = (authorization.from.as_slice(), authorization.nonce.as_slice());
+    let payer = authorization.from.as_slice();
+    let nonce = authorization.nonce.as_slice();
     let key = params![integer(chain)?, asset.as_slice(), payer, nonce];
     Ok(load(tx, statement, key)?.pop())
 }

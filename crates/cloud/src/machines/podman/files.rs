@@ -45,7 +45,8 @@ impl PodmanDriver {
         path: String,
     ) -> DriverResult<FolderListing> {
         let (path, find, _) = self.about(id, "list", &path).await?;
-        let (mut text, mut found) = (Vec::new(), pieces(find));
+        let mut text = Vec::new();
+        let mut found = pieces(find);
         while text.len() < LIST_BYTES_MAX
             && let Some(piece) = found.next().await
         {

@@ -107,7 +107,8 @@ impl PodmanDriver {
         let StartExecResults::Attached { output, input } = started else {
             return Err(DriverError::Down);
         };
-        let (rest, stderr) = (Bytes::new(), CaptureBuffer::new(OUTPUT_BYTES_MAX));
+        let rest = Bytes::new();
+        let stderr = CaptureBuffer::new(OUTPUT_BYTES_MAX);
         Ok(AttachedCommand { id: made.id, output, input, rest, stderr })
     }
 
@@ -125,7 +126,8 @@ impl PodmanDriver {
         let MachineCommand { line, wall } = command;
         let within = wall.saturating_add(GRACE).as_secs().to_string();
         let mut run = self.attach(id, &["run", &within, &line]).await?;
-        let (mut session, mut stdout) = (String::new(), CaptureBuffer::new(OUTPUT_BYTES_MAX));
+        let mut session = String::new();
+        let mut stdout = CaptureBuffer::new(OUTPUT_BYTES_MAX);
         let followed = async {
             // It says first which session it is.
             session = run.line().await?;

@@ -17,7 +17,8 @@ fn a_command_s_output_keeps_its_first_and_most_of_its_last_lines() {
     let (gap, tail) = rest.split_once("]\n").unwrap();
     assert!(head.starts_with("1\n2\n3\n") && tail.ends_with("99999\n100000\n"));
     assert!(tail.len() > 3 * head.len(), "{} {}", head.len(), tail.len());
-    let (first, last) = (lines(head) + 1, 100_000 - lines(tail));
+    let first = lines(head) + 1;
+    let last = 100_000 - lines(tail);
     assert_eq!(excerpt.gap_line(), first);
     let count = last + 1 - first;
     let bytes = text.len() - head.len() - tail.len();

@@ -365,7 +365,8 @@ fn the_first_refusal_that_is_of_an_exact_offer_is_told() {
         way[key] = value;
         way
     };
-    let (upto, free) = (changed("scheme", json!("upto")), changed("scheme", json!("free")));
+    let upto = changed("scheme", json!("upto"));
+    let free = changed("scheme", json!("free"));
     let dear = changed("maxAmountRequired", json!("5000001"));
     let slow = changed("maxTimeoutSeconds", json!(315_360_000));
     let told = |ways: &[&Value]| {
