@@ -20,16 +20,20 @@ const ASKED_PART_MIN: usize = 4;
 
 /// Words that say nothing about what a text is about, by language. English comes first: of
 /// languages that fit alike it is taken.
-const STOP_WORDS: [(Language, &str); 2] = [
+const STOP_WORDS: [(Language, &str); 4] = [
     (Language::English, include_str!("stop_words.txt")),
     (Language::German, include_str!("stop_words_de.txt")),
+    (Language::French, include_str!("stop_words_fr.txt")),
+    (Language::Spanish, include_str!("stop_words_es.txt")),
 ];
 
-/// The language of a text, as far as its small words tell. One that is neither counts as English.
+/// The language of a text, as far as its small words tell. Any other counts as English.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Language {
     English,
     German,
+    French,
+    Spanish,
 }
 
 impl Language {
@@ -53,9 +57,14 @@ impl Language {
         best.0
     }
 
-    /// Returns true if a lower-case word says nothing in this language.
+    /// Returns true if a lower-case word says nothing in this language. French and Spanish
+    /// questions keep their small words: among texts of several languages they find more by them.
     fn is_small(self, word: &str) -> bool {
-        small_words().get(word).is_some_and(|languages| languages.contains(&self))
+        let counted = match self {
+            Self::German => Self::German,
+            Self::English | Self::French | Self::Spanish => Self::English,
+        };
+        small_words().get(word).is_some_and(|languages| languages.contains(&counted))
     }
 }
 
@@ -100,12 +109,14 @@ pub fn asked_terms(text: &str, most: usize) -> Vec<String> {
 }
 
 /// Returns the words of a statement that say what it is about, in the form of the index: those
-/// that are no small words of any language.
+/// that are no small words of English or German.
 #[must_use]
 pub fn subject_terms(text: &str) -> BTreeSet<String> {
     let lower = text.to_lowercase();
     let runs = lower.split(|c: char| !c.is_alphanumeric());
-    let telling = runs.filter(|run| !run.is_empty() && !small_words().contains_key(run));
+    // "Son" is a small word in French, and the subject of an English statement.
+    let is_small = |run: &str| Language::English.is_small(run) || Language::German.is_small(run);
+    let telling = runs.filter(|run| !run.is_empty() && !is_small(run));
     telling.flat_map(|run| split(run, form)).collect()
 }
 
@@ -319,6 +330,27 @@ mod tests {
         assert_eq!(german, ["fahrrad|fahrradt|gefahrradt"]);
         // A small word of one language is a word in another.
         assert_eq!(asked_terms("When did the old man die?", 9), ["old", "man", "die"]);
+    }
+
+    #[test]
+    fn german_rules_are_for_german_texts() {
+        for text in [
+            "Le quinze de chaque mois, je convertis une partie des gains du stream.",
+            "Le mot de passe du routeur est sous la table.",
+            "¿Qué día es la reunión con el hermano de mi jefe?",
+            "La contraseña del enrutador es larga, y está en la pared.",
+        ] {
+            assert_ne!(Language::of(text), Language::German, "{text}");
+            assert!(asked_parts(text).is_empty(), "{text}");
+            assert_eq!(index_terms(text), split(text, form), "{text}");
+        }
+        assert_eq!(
+            asked_terms("Où est la clé du garage ?", 9),
+            ["ou", "est", "la", "cle", "du", "garag"]
+        );
+        assert_eq!(Language::of("Where is my son's bicycle?"), Language::English);
+        assert_eq!(Language::of("Wo ist der Schlüssel?"), Language::German);
+        assert!(subject_terms("My son is 12.").contains("son"));
     }
 
     #[test]

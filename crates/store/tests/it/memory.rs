@@ -251,3 +251,17 @@ async fn what_is_forgotten_is_gone_for_good() {
     assert_eq!(world.store.memory(id).await.unwrap(), None);
     assert_eq!(world.store.count_memories().await.unwrap(), 0);
 }
+
+/// It is asked for each message that a search finds first: an index of the tier would be read from
+/// its beginning.
+#[tokio::test]
+async fn what_was_said_next_is_found_by_its_number() {
+    let world = World::born().await;
+    let sql = include_str!("../../src/sql/memory_followers.sql");
+    let raw = world.raw();
+    let mut plan = raw.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+    let steps = plan.query_map([0], |row| row.get::<_, String>(3)).unwrap();
+    let steps: Vec<String> = steps.map(Result::unwrap).collect();
+    let [step] = &steps[..] else { panic!("{steps:?}") };
+    assert!(step.contains("INTEGER PRIMARY KEY (rowid>? AND rowid<?)"), "{steps:?}");
+}
