@@ -90,7 +90,7 @@ impl AnswerCost {
 
 /// A request as one model gets it.
 #[derive(Debug)]
-pub(crate) struct PreparedRequest<S> {
+pub(crate) struct PricedRequest<S> {
     pub(crate) ask: CompletionRequest,
     /// Estimated tokens of the prompt.
     pub(crate) tokens: u32,
@@ -115,7 +115,7 @@ pub(crate) trait ModelRequest {
         &mut self,
         model: ModelIndex,
         limits: RouteLimits,
-    ) -> impl Future<Output = Result<PreparedRequest<Self::Sent>, NotAnswered>> + Send;
+    ) -> impl Future<Output = Result<PricedRequest<Self::Sent>, NotAnswered>> + Send;
 
     /// Notes that a model was not asked because its answer may cost too much.
     fn note_over_ceiling(&mut self, _model: ModelIndex, _over: &OverCeiling) {}
@@ -186,7 +186,7 @@ impl<S> From<StoreError> for Unanswered<S> {
 }
 
 /// Outcome of trying one model.
-enum Attempt<S> {
+enum ModelAttempt<S> {
     Answered(PaidAnswer<S>),
     /// It was not asked: the tier wants a cheaper answer.
     OverSoftLimit(OverCeiling),
@@ -196,7 +196,7 @@ enum Attempt<S> {
 }
 
 /// Outcome of sending one request.
-enum Sending {
+enum SendOutcome {
     Ended(Result<Completion, InferenceError>),
     Interrupted(AnswerEnd),
 }
@@ -239,18 +239,18 @@ impl<'a> MeteredModels<'a> {
             }
             let limits = RouteLimits { per_call, ..route.limits };
             match self.attempt(model, (limits, spending), request, known).await? {
-                Attempt::Answered(answer) => return Ok(answer),
-                Attempt::OverSoftLimit(over) => {
+                ModelAttempt::Answered(answer) => return Ok(answer),
+                ModelAttempt::OverSoftLimit(over) => {
                     request.note_over_ceiling(model, &over);
                     over_soft_limit = Some(over);
                 }
-                Attempt::OverCeiling(over) => {
+                ModelAttempt::OverCeiling(over) => {
                     tried.push(model);
                     request.note_over_ceiling(model, &over);
                     let next = NotAnswered::OverCeiling(over).into();
                     failed = Some(more_recoverable(failed, next));
                 }
-                Attempt::Failed(next) => {
+                ModelAttempt::Failed(next) => {
                     tried.push(model);
                     request.note_failure(model, &next.error).await;
                     let fails_over = next.error.fails_over();
@@ -281,36 +281,36 @@ impl<'a> MeteredModels<'a> {
         (limits, spending): (RouteLimits, SpendingLimits),
         request: &mut R,
         failed: Option<&NotAnswered>,
-    ) -> Result<Attempt<R::Sent>, Unanswered<R::Sent>> {
+    ) -> Result<ModelAttempt<R::Sent>, Unanswered<R::Sent>> {
         let prepared = request.prepare(model, limits).await?;
-        let PreparedRequest { mut ask, tokens, cost, sent } = prepared;
+        let PricedRequest { mut ask, tokens, cost, sent } = prepared;
         if let Some(over) = over_soft_limit(cost, limits, spending, request.urgency()) {
-            return Ok(Attempt::OverSoftLimit(over));
+            return Ok(ModelAttempt::OverSoftLimit(over));
         }
         let reserved = self.reserve(request.turn(), cost.most, spending.ceilings).await?;
         let reservation = match reserved {
             Ok(reservation) => reservation,
-            Err(over) => return Ok(Attempt::OverCeiling(over)),
+            Err(over) => return Ok(ModelAttempt::OverCeiling(over)),
         };
         ask.name = reservation.name();
         request.note_start(model, tokens, failed);
         let provider = Arc::clone(&self.providers.get(model).provider);
         let at = self.ids.now();
         match self.send(&*provider, &ask, &reservation, &*request).await {
-            Sending::Ended(Ok(answer)) => {
+            SendOutcome::Ended(Ok(answer)) => {
                 self.providers.note(model, None, self.ids.now());
-                Ok(Attempt::Answered(PaidAnswer { answer, model, at, reservation, sent }))
+                Ok(ModelAttempt::Answered(PaidAnswer { answer, model, at, reservation, sent }))
             }
-            Sending::Ended(Err(source)) => {
+            SendOutcome::Ended(Err(source)) => {
                 reservation.close_failed(&source).await?;
                 self.providers.note(model, Some(&source), self.ids.now());
                 let window = provider.model().context_tokens;
                 let error = NotAnswered::from_model(source, tokens, window);
                 let end = AnswerEnd::Refused;
                 let asked = FailedRequest { sent, at, reservation: None, end };
-                Ok(Attempt::Failed(Unanswered { error, asked: Some(asked) }))
+                Ok(ModelAttempt::Failed(Unanswered { error, asked: Some(asked) }))
             }
-            Sending::Interrupted(end) => {
+            SendOutcome::Interrupted(end) => {
                 let reservation = reservation.into_booked();
                 let asked = FailedRequest { sent, at, reservation, end };
                 Err(Unanswered { error: NotAnswered::Interrupted, asked: Some(asked) })
@@ -340,7 +340,7 @@ impl<'a> MeteredModels<'a> {
         ask: &CompletionRequest,
         reservation: &Reservation,
         request: &R,
-    ) -> Sending {
+    ) -> SendOutcome {
         // Only a cloud records answers by name.
         let is_recorded = self.cloud.is_some();
         let on_lost = match request.urgency() {
@@ -360,9 +360,9 @@ impl<'a> MeteredModels<'a> {
                     Some(_) => tokio::time::timeout(LAST_ANSWER_WITHIN, asking).await.ok(),
                     None => None,
                 };
-                Sending::Interrupted(late.map_or(AnswerEnd::Unheard, late_end))
+                SendOutcome::Interrupted(late.map_or(AnswerEnd::Unheard, late_end))
             }
-            answered = &mut asking => Sending::Ended(answered),
+            answered = &mut asking => SendOutcome::Ended(answered),
         }
     }
 }

@@ -122,7 +122,7 @@ impl ModelRequest for Question {
         &mut self,
         model: ModelIndex,
         limits: RouteLimits,
-    ) -> Result<PreparedRequest<ModelIndex>, NotAnswered> {
+    ) -> Result<PricedRequest<ModelIndex>, NotAnswered> {
         let ask = CompletionRequest {
             messages: vec![Arc::new(Message::user("hi"))],
             tools: Arc::default(),
@@ -134,7 +134,7 @@ impl ModelRequest for Question {
             silence: Some(limits.silence),
         };
         let cost = AnswerCost::new(&self.model, &ask, 10).unwrap();
-        Ok(PreparedRequest { ask, tokens: 10, cost, sent: model })
+        Ok(PricedRequest { ask, tokens: 10, cost, sent: model })
     }
 
     fn note_over_ceiling(&mut self, _model: ModelIndex, over: &OverCeiling) {

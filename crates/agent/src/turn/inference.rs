@@ -34,8 +34,8 @@ use super::inbox::ClaimedTurn;
 use super::{AgentContext, WakeContext};
 use crate::deps::AgentDeps;
 use crate::metered::{
-    AnswerCost, FailedRequest, MeteredModels, ModelRequest, NotAnswered, PaidAnswer,
-    PreparedRequest, SpendingLimits, Unanswered, Urgency,
+    AnswerCost, FailedRequest, MeteredModels, ModelRequest, NotAnswered, PaidAnswer, PricedRequest,
+    SpendingLimits, Unanswered, Urgency,
 };
 use crate::money;
 use crate::prompt::{self, Prompt};
@@ -85,7 +85,7 @@ impl ModelRequest for InferenceRequest<'_> {
         &mut self,
         model: ModelIndex,
         limits: RouteLimits,
-    ) -> Result<PreparedRequest<SentPrompt>, NotAnswered> {
+    ) -> Result<PricedRequest<SentPrompt>, NotAnswered> {
         if *self.ctx.interrupt.borrow() {
             return Err(NotAnswered::Interrupted);
         }
@@ -216,7 +216,7 @@ fn prepare(
     claimed: &mut ClaimedTurn,
     prompted: PromptedTurn,
     limits: RouteLimits,
-) -> Result<PreparedRequest<SentPrompt>, MoneyError> {
+) -> Result<PricedRequest<SentPrompt>, MoneyError> {
     let PromptedTurn { prompt, tools, moved } = prompted;
     let sent = SentPrompt { row: prompt::prompt_row(&prompt), moved };
     let tokens = prompt.tokens();
@@ -235,7 +235,7 @@ fn prepare(
     let model = ctx.deps.model(claimed.wake.model);
     let lengths = (usual, tokens, limits.per_call);
     let cost = fit_answer(ctx, &mut claimed.wake, &model, &mut ask, lengths)?;
-    Ok(PreparedRequest { ask, tokens, cost, sent })
+    Ok(PricedRequest { ask, tokens, cost, sent })
 }
 
 /// The tokens that an answer may have, usually and at most. A rule of the matrix shortens both,

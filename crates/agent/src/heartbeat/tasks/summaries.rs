@@ -20,7 +20,7 @@ use futures_util::FutureExt;
 use super::{TaskContext, TaskFailure, TaskReport, TaskSpec, TickContext};
 use crate::heartbeat::due::Need;
 use crate::metered::{
-    AnswerCost, MeteredModels, ModelRequest, NotAnswered, PreparedRequest, SpendingLimits, Urgency,
+    AnswerCost, MeteredModels, ModelRequest, NotAnswered, PricedRequest, SpendingLimits, Urgency,
 };
 use crate::prompt::{ANSWER_TOKENS, SUMMARIZED_MAX, SummaryRequest, summary_request};
 
@@ -116,12 +116,12 @@ impl ModelRequest for SummaryInference<'_> {
         &mut self,
         model: ModelIndex,
         limits: RouteLimits,
-    ) -> Result<PreparedRequest<()>, NotAnswered> {
+    ) -> Result<PricedRequest<()>, NotAnswered> {
         let ask = question(self.ground, self.request, limits);
         let tokens = self.request.tokens;
         let cost = AnswerCost::new(&self.ground.deps.model(model), &ask, tokens)
             .map_err(|source| NotAnswered::Inference(InferenceError::Cost { source }))?;
-        Ok(PreparedRequest { ask, tokens, cost, sent: () })
+        Ok(PricedRequest { ask, tokens, cost, sent: () })
     }
 }
 
