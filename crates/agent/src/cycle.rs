@@ -23,11 +23,10 @@ use automaton_store::WakeSnapshot;
 use crate::cycle_outcome::{self, CycleOutcome};
 use crate::error::AgentError;
 use crate::governor::{Governor, NextAction};
+use crate::metered::NotAnswered;
 use crate::money;
 use crate::survival;
-use crate::turn::{
-    self, AgentContext, ClaimLimit, TurnError, TurnFailure, TurnOutcome, WakeContext,
-};
+use crate::turn::{self, AgentContext, ClaimLimit, TurnFailure, TurnOutcome, WakeContext};
 use crate::wake::told;
 use crate::wake_limits::{TurnAllowance, WakeLimit, WakeLimits, WakeUsage, WarningFlags};
 
@@ -387,7 +386,7 @@ impl<'a> Cycle<'a> {
                 room.map_or(DAY, |room| room.since(deps.ids.now()).min(DAY))
             }
         };
-        let failure = TurnError::OverBudget(over);
+        let failure = NotAnswered::OverCeiling(over);
         let (kind, error) = (failure.kind(), failure.to_string());
         if let Some(turn) = turn {
             let retry_ms = Some(sleep.as_millis());
@@ -412,8 +411,8 @@ impl<'a> Cycle<'a> {
         let TurnFailure { turn, error } = failure;
         match &error {
             // What it was interrupted for is seen before the next turn.
-            TurnError::Shutdown => return Ok(None),
-            TurnError::OverBudget(over) => {
+            NotAnswered::Interrupted => return Ok(None),
+            NotAnswered::OverCeiling(over) => {
                 let end = self.without_budget(turn, *over).await?;
                 let why = if self.last.is_some() { Some(NO_ROOM.to_owned()) } else { end.why };
                 return Ok(Some(CycleOutcome { why, ..end }));

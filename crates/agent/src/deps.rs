@@ -9,10 +9,8 @@ use std::sync::Arc;
 
 use automaton_core::event::{Event, StampedEvent};
 use automaton_core::faults::Faults;
-use automaton_core::id::{IdGenerator, TurnId};
-use automaton_core::inference_budget::{InferenceCeilings, OverCeiling};
+use automaton_core::id::IdGenerator;
 use automaton_core::model::InferenceTask;
-use automaton_core::money::Microcents;
 use automaton_core::time::Timestamp;
 use automaton_core::vitals::Vitals;
 use automaton_core::wire::control::ModelStatus;
@@ -21,7 +19,7 @@ use automaton_inference::{
 };
 use automaton_policy::Judge;
 use automaton_sandbox::{Launcher, Probe};
-use automaton_store::{CostReservation, NewCostReservation, Store, StoreError};
+use automaton_store::Store;
 use tokio::sync::broadcast;
 
 use crate::toolbox::Toolbox;
@@ -99,25 +97,6 @@ impl AgentDeps {
             }
         };
         self.providers.all().into_iter().map(row).collect()
-    }
-
-    /// Books an answer at the most that it can cost, unless it costs nothing. The inner error is
-    /// the ceiling that it would pass.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub(crate) async fn reserve_cost(
-        &self,
-        turn: TurnId,
-        most: Microcents,
-        ceilings: InferenceCeilings,
-    ) -> Result<Result<Option<CostReservation>, OverCeiling>, StoreError> {
-        if most == Microcents::ZERO {
-            return Ok(Ok(None));
-        }
-        let (goal, cloud) = (None, self.treasury.as_ref().map(|it| it.cloud().to_owned()));
-        let wanted = NewCostReservation { turn, goal, most, cloud, ceilings };
-        Ok(self.store.reserve_cost(wanted).await?.map(Some))
     }
 
     /// Tells the world what happened, with the time.

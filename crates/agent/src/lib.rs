@@ -17,6 +17,7 @@ mod governor;
 mod handles;
 mod heartbeat;
 mod life;
+mod metered;
 mod money;
 mod paid_embedder;
 mod preview;

@@ -17,6 +17,7 @@ use automaton_inference::{
 };
 use automaton_store::{NewCostReservation, Store};
 
+use crate::metered::{OnLostAnswer, Reservation};
 use crate::money::tokens_at_most;
 
 /// An embedding model of a cloud, which is paid for.
@@ -55,39 +56,25 @@ impl PaidEmbedder {
         // What is asked for beside a turn is of none: the books show it by itself.
         let (turn, goal, cloud) = (self.ids.id(), None, Some(self.cloud.clone()));
         let (most, ceilings) = (prices.at_most(tokens_max, 0).map_err(unbooked)?, self.ceilings);
-        let wanted = NewCostReservation { turn, goal, most, cloud, ceilings };
-        let reserved = self.store.reserve_cost(wanted).await.map_err(unbooked)?;
+        let cost = NewCostReservation { turn, goal, most, cloud, ceilings };
+        let reserved = Reservation::book(&self.store, cost).await.map_err(unbooked)?;
         let reservation = reserved.map_err(unbooked)?;
-        let (found, counted) = match self.ask(body, texts.len(), reservation.name()).await {
-            Err(error) if error.costs_nothing() => {
-                self.store.release_cost(reservation).await.map_err(unbooked)?;
+        let name = reservation.name();
+        let send = || self.server.ask(body.clone(), texts.len(), name.clone());
+        let (found, counted) = match reservation.ask(OnLostAnswer::AskAgain, send).await {
+            Ok(answer) => answer,
+            Err(error) => {
+                reservation.close_failed(&error).await.map_err(unbooked)?;
                 return Err(error);
             }
-            // What may have been charged stays booked.
-            answered => answered?,
         };
         // Tokens that nobody counted are all that there can be.
         let prompt = counted.unwrap_or(tokens_max).min(tokens_max);
         let tokens = TokenCounts { prompt, ..TokenCounts::default() };
         let (cost, estimated) = (price(&prices, tokens).map_err(unbooked)?, counted.is_none());
         let usage = Usage { prompt_tokens: prompt, cost, estimated, ..Usage::default() };
-        self.store.settle_cost(Some(reservation), turn, &usage).await.map_err(unbooked)?;
+        reservation.settle(turn, &usage).await.map_err(unbooked)?;
         Ok(found)
-    }
-
-    /// Asks, and asks for the same answer once more where the first was lost on its way.
-    async fn ask(
-        &self,
-        body: Vec<u8>,
-        texts: usize,
-        name: String,
-    ) -> Result<(Embeddings, Option<u32>), EmbeddingError> {
-        match self.server.ask(body.clone(), texts, Some(name.clone())).await {
-            Err(lost @ EmbeddingError::Asked { .. }) if !lost.costs_nothing() => {
-                self.server.ask(body, texts, Some(name)).await.or(Err(lost))
-            }
-            answered => answered,
-        }
     }
 }
 

@@ -7,7 +7,8 @@ use automaton_core::inference_budget::OverCeiling;
 use automaton_core::model::{ChoiceOutcome, ChoiceStep, InferenceTask, ModelChoice};
 use automaton_inference::{ModelIndex, ProviderRegistry, Route};
 
-use super::{TurnError, WakeContext};
+use super::WakeContext;
+use crate::metered::NotAnswered;
 
 /// A choice that is being made.
 pub(super) struct ChoiceTrail<'a> {
@@ -43,12 +44,12 @@ impl<'a> ChoiceTrail<'a> {
     }
 
     /// It did not answer.
-    pub(super) fn failed(&mut self, at: ModelIndex, error: &TurnError) {
+    pub(super) fn failed(&mut self, at: ModelIndex, error: &NotAnswered) {
         self.add(at, ChoiceOutcome::Failed, error.brief());
     }
 
     /// The last model that was asked and did not answer, with why.
-    pub(super) fn failure(&self, error: &TurnError) -> Option<String> {
+    pub(super) fn failure(&self, error: &NotAnswered) -> Option<String> {
         let is_failed = |step: &&ChoiceStep| step.outcome == ChoiceOutcome::Failed;
         let step = self.choice.steps.iter().rev().find(is_failed)?;
         let ChoiceStep { model, seller, .. } = step;

@@ -21,8 +21,9 @@ use automaton_memory::recall;
 use automaton_memory::shown::{ShownMemory, show};
 use automaton_store::{DigestRow, HistoryPosition, OpenMessage, Store, StoreError};
 
+use super::AgentContext;
 use super::inbox::ClaimedTurn;
-use super::{AgentContext, TurnError};
+use crate::metered::NotAnswered;
 use crate::prompt::{self, HistoryCache, HistoryDigest, Prompt, PromptMaterial, input_label};
 use crate::survival;
 use crate::toolbox::OfferRequest;
@@ -125,7 +126,7 @@ impl TurnMaterial {
 pub(super) async fn prompt(
     ctx: &AgentContext,
     claimed: &mut ClaimedTurn,
-) -> Result<PromptedTurn, TurnError> {
+) -> Result<PromptedTurn, NotAnswered> {
     let mut gathered = gather(ctx, claimed);
     let mut history = ctx.history_cache.lock().await;
     history.use_tools(&claimed.tools.set);
@@ -238,7 +239,7 @@ async fn read_on(
     history: &mut HistoryCache,
     claimed: &ClaimedTurn,
     place: HistoryPosition,
-) -> Result<(), TurnError> {
+) -> Result<(), NotAnswered> {
     let model = ctx.deps.model(claimed.wake.model);
     let style = prompt::style_of(&ctx.settings, &model, history);
     let next = history.keep(place.from, style);

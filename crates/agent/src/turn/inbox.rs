@@ -17,7 +17,8 @@ use automaton_policy::rates::LIMITS;
 use automaton_store::{Approval, ClaimOptions, StartedTurn, TurnRequest};
 
 use super::judge::counted;
-use super::{AgentContext, TurnError, WakeContext};
+use super::{AgentContext, WakeContext};
+use crate::metered::NotAnswered;
 use crate::prompt::{self, input_label};
 use crate::survival;
 use crate::toolbox::TurnTools;
@@ -81,7 +82,7 @@ pub(super) fn suspect(ctx: &AgentContext, turn: TurnId, text: &Labelled) {
 pub(super) async fn claim(
     ctx: &AgentContext,
     mut wake: WakeContext,
-) -> Result<ClaimedTurn, TurnError> {
+) -> Result<ClaimedTurn, NotAnswered> {
     let only = survival::answers_only(&ctx.deps, &wake.vitals);
     let request = TurnRequest {
         session: wake.session,

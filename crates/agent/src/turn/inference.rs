@@ -1,41 +1,42 @@
 //! Stage 3: the model is asked.
 //!
-//! Nothing is written here but what the answer costs at its worst, before it is asked for.
-//! What was asked, and what it cost, is written with the judgement: a crash before that
-//! costs the answer, and what was booked for it is settled at the next start. The end of the
-//! process waits for a model only where the answer is being paid for, and only for a moment.
-//! Where one does not answer, or may cost too much, the next one of the route is asked in the
-//! same turn, and the record says why.
+//! `metered` books what the answer costs at its worst before it is asked for; nothing else is
+//! written here. The prompt and the cost are written with the judgement: a crash before that
+//! loses the answer, and its reservation is settled at the next start. The end of the process
+//! waits for a model only where the answer is being paid for, and only for a moment. If a model
+//! does not answer, or may cost too much, the next one of the route is asked in the same turn,
+//! and the record says why.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use automaton_core::error::ErrorClass;
 use automaton_core::event::Event;
 use automaton_core::faults::FaultPoint;
 use automaton_core::id::TurnId;
-use automaton_core::inference_budget::{CeilingScope, OverCeiling};
+use automaton_core::inference_budget::OverCeiling;
 use automaton_core::model::{InferenceTask, ModelChoice};
-use automaton_core::money::Microcents;
+use automaton_core::money::{Microcents, MoneyError};
 use automaton_core::record::Usage;
 use automaton_core::tier::SurvivalTier;
-use automaton_core::time::Timestamp;
 use automaton_core::tool::ToolName;
 use automaton_inference::routing::RouteLimits;
 use automaton_inference::{
-    Completion, CompletionRequest, FinishReason, InferenceError, ModelIndex, ModelInfo, Provider,
-    RawCall, TokenCountSource, TokenSink,
+    Completion, CompletionRequest, FinishReason, InferenceError, ModelIndex, ModelInfo, RawCall,
+    TokenCountSource, TokenSink,
 };
 use automaton_store::{
-    AnswerEnd, Approval, ApprovalSubject, AskedAnswer, CostReservation, PromptRow,
+    Approval, ApprovalSubject, AskedAnswer, DigestRow, HistoryPosition, PromptRow,
 };
-use tracing::{Instrument as _, debug_span};
 
 use super::choice::ChoiceTrail;
 use super::context::{self, PromptedTurn};
 use super::inbox::ClaimedTurn;
-use super::{AgentContext, TurnError, WakeContext};
+use super::{AgentContext, WakeContext};
 use crate::deps::AgentDeps;
+use crate::metered::{
+    AnswerCost, FailedRequest, MeteredModels, ModelRequest, NotAnswered, PaidAnswer, PricedRequest,
+    SpendingLimits, Unanswered, Urgency,
+};
 use crate::money;
 use crate::prompt::{self, Prompt};
 
@@ -44,9 +45,6 @@ pub const APPROVED_MODEL: &str = "approval";
 
 /// Task of a turn's model call.
 const TASK: InferenceTask = InferenceTask::AgentTurn;
-
-/// Time that the end of the process waits for an answer that costs something.
-const LAST_ANSWER_WITHIN: Duration = Duration::from_secs(1);
 
 /// A turn with the model's answer.
 #[derive(Debug)]
@@ -57,106 +55,122 @@ pub(super) struct AnsweredTurn {
     pub(super) asked: Option<AskedAnswer>,
 }
 
-/// Result of asking one model.
-enum AnswerAttempt {
-    Answered(Completion, AskedAnswer),
-    /// It was not asked, since the rule of the tier wishes for something cheaper.
-    Unwished(OverCeiling),
-    /// It was not asked, since its answer may pass a ceiling.
-    TooDear(OverCeiling),
-    /// It was asked, and did not answer.
-    Failed {
-        error: TurnError,
-        asked: (PromptRow, Timestamp),
-    },
+/// A turn as a request to its models.
+struct InferenceRequest<'a> {
+    ctx: &'a AgentContext,
+    claimed: ClaimedTurn,
+    choice: ChoiceTrail<'a>,
+    sink: DeltaSink<'a>,
 }
 
-/// Reason for a missing answer, with the request, if a model was asked.
-type Unanswered = (TurnError, Option<(PromptRow, Timestamp)>);
+/// Record of one prompt of the turn.
+struct SentPrompt {
+    row: PromptRow,
+    /// New beginning of the history, if the prompt moved it.
+    moved: Option<(HistoryPosition, Option<DigestRow>)>,
+}
 
-/// Asks the models of the route one after the other, until one answers. What one that failed may
-/// have charged stays booked until it is known; nothing of it is charged for another.
+impl ModelRequest for InferenceRequest<'_> {
+    type Sent = SentPrompt;
+
+    fn urgency(&self) -> Urgency {
+        Urgency::Needed
+    }
+
+    fn turn(&self) -> TurnId {
+        self.claimed.turn
+    }
+
+    async fn prepare(
+        &mut self,
+        model: ModelIndex,
+        limits: RouteLimits,
+    ) -> Result<PricedRequest<SentPrompt>, NotAnswered> {
+        if *self.ctx.interrupt.borrow() {
+            return Err(NotAnswered::Interrupted);
+        }
+        self.claimed.wake.model = model;
+        self.claimed.per_call = limits.per_call;
+        let prompted = context::prompt(self.ctx, &mut self.claimed).await?;
+        let prepared = prepare(self.ctx, &mut self.claimed, prompted, limits);
+        prepared.map_err(|source| NotAnswered::Inference(InferenceError::Cost { source }))
+    }
+
+    fn note_over_ceiling(&mut self, model: ModelIndex, over: &OverCeiling) {
+        self.choice.too_dear(model, over);
+    }
+
+    fn note_start(&mut self, model: ModelIndex, tokens: u32, failed: Option<&NotAnswered>) {
+        if let Some(failure) = failed.and_then(|error| self.choice.failure(error)) {
+            tell_instead(self.ctx, &failure, model);
+        }
+        tell_asked(self.ctx, self.claimed.turn, &self.ctx.deps.model(model), tokens);
+    }
+
+    /// Notes the failure in the trail, and the window of a server that took no more.
+    async fn note_failure(&mut self, model: ModelIndex, error: &NotAnswered) {
+        if let NotAnswered::TooLong { source, .. } = error {
+            let model = self.ctx.deps.model(model);
+            self.ctx.history_cache.lock().await.refuse(&model, source.named_window());
+        }
+        self.choice.failed(model, error);
+    }
+
+    fn sink(&self) -> &dyn TokenSink {
+        &self.sink
+    }
+
+    async fn interrupted(&self) {
+        self.ctx.interrupted().await;
+    }
+}
+
+/// Asks the models of the route one after the other, until one answers.
 pub(super) async fn ask(
     ctx: &AgentContext,
-    mut claimed: ClaimedTurn,
-) -> Result<AnsweredTurn, TurnError> {
+    claimed: ClaimedTurn,
+) -> Result<AnsweredTurn, NotAnswered> {
     let route = ctx.deps.route(TASK, &claimed.wake.vitals);
-    let mut choice = ChoiceTrail::begin(&ctx.deps.providers, &claimed.wake, TASK, &route);
-    let mut failed: Option<Unanswered> = None;
-    // A ceiling of the matrix keeps a cheaper model before a dearer one. It must not silence an
-    // automaton that has no other.
-    let wished = route.models.iter().map(|at| (*at, route.limits.per_call));
-    let all = route.models.iter().map(|at| (*at, None)).filter(|_| route.limits.per_call.is_some());
-    let mut tried: Vec<ModelIndex> = Vec::new();
-    for (at, per_call) in wished.chain(all) {
-        if tried.contains(&at) || !may_stand_in(ctx, at, failed.as_ref()) {
-            continue;
-        }
-        if *ctx.interrupt.borrow() {
-            return Err(TurnError::Shutdown);
-        }
-        (claimed.wake.model, claimed.per_call) = (at, per_call);
-        let prompted = context::prompt(ctx, &mut claimed).await?;
-        let limits = RouteLimits { per_call, ..route.limits };
-        let instead = failed.as_ref().and_then(|(error, _)| choice.failure(error));
-        match attempt(ctx, &mut claimed, prompted, limits, instead).await? {
-            AnswerAttempt::Answered(reply, asked) => {
-                ctx.deps.providers.note(at, None, ctx.deps.ids.now());
-                choice.answered(at);
-                tell(ctx, claimed.turn, &reply, &claimed.left_out);
-                let asked = AskedAnswer { choice: Some(choice.end()), ..asked };
-                return Ok(AnsweredTurn { claimed, reply, asked: Some(asked) });
-            }
-            AnswerAttempt::Unwished(over) => choice.too_dear(at, &over),
-            AnswerAttempt::TooDear(over) => {
-                tried.push(at);
-                choice.too_dear(at, &over);
-                failed = Some(likelier(failed, (TurnError::OverBudget(over), None)));
-            }
-            AnswerAttempt::Failed { error, asked } => {
-                tried.push(at);
-                choice.failed(at, &error);
-                let goes_on = error.fails_over();
-                failed = Some(likelier(failed, (error, Some(asked))));
-                if !goes_on {
-                    break;
-                }
-            }
-        }
-    }
-    give_up(ctx, &claimed, choice.end(), failed).await
-}
-
-/// Returns true if a model may be asked after this failure of another. A weak model does not
-/// replace a stronger one that may answer in a moment, or tomorrow.
-fn may_stand_in(ctx: &AgentContext, at: ModelIndex, failed: Option<&Unanswered>) -> bool {
-    let (model, usual) = (ctx.deps.model(at), ctx.deps.providers.usual());
-    let is_weaker = model.weak && !usual.provider.model().weak;
-    !is_weaker || failed.is_none_or(|(error, _)| error.is_lasting())
-}
-
-/// The failure that passes sooner, by which the turn is tried again; of equal ones the first, and
-/// of ceilings the one of the cheaper model.
-fn likelier(known: Option<Unanswered>, next: Unanswered) -> Unanswered {
-    let Some(known) = known else { return next };
-    let is_cheaper = match (&known.0, &next.0) {
-        (TurnError::OverBudget(known), TurnError::OverBudget(next)) => next.most < known.most,
-        _ => false,
+    let choice = ChoiceTrail::begin(&ctx.deps.providers, &claimed.wake, TASK, &route);
+    let spending = SpendingLimits {
+        ceilings: ctx.settings.budgets.ceilings,
+        credits: claimed.wake.balances.and_then(|balances| balances.credits),
     };
-    if is_cheaper || next.0.passes_sooner_than(&known.0) { next } else { known }
+    let sink = DeltaSink { deps: &ctx.deps, turn: claimed.turn };
+    let mut request = InferenceRequest { ctx, claimed, choice, sink };
+    let answered = MeteredModels::new(&ctx.deps).complete(&route, spending, &mut request).await;
+    let InferenceRequest { claimed, mut choice, .. } = request;
+    let paid = match answered {
+        Ok(paid) => paid,
+        Err(unanswered) => return give_up(ctx, claimed.turn, choice.end(), unanswered).await,
+    };
+    ctx.deps.faults.reach(FaultPoint::ThoughtReceived);
+    let PaidAnswer { answer: reply, model, at, reservation, sent } = paid;
+    let default_model = ctx.deps.providers.usual();
+    let default_model = default_model.provider.model();
+    let answering = ctx.deps.model(model);
+    PromptedTurn::keep_place(&ctx.deps.store, sent.moved, &answering, default_model).await?;
+    choice.answered(model);
+    tell(ctx, claimed.turn, &reply, &claimed.left_out);
+    let reservation = reservation.into_booked();
+    let asked = AskedAnswer { prompt: sent.row, at, reservation, choice: Some(choice.end()) };
+    Ok(AnsweredTurn { claimed, reply, asked: Some(asked) })
 }
 
-/// The end of a turn that no model answered.
+/// Ends a turn that no model answered. The record keeps its prompt, and its choice of a model
+/// unless it was interrupted.
 async fn give_up(
     ctx: &AgentContext,
-    claimed: &ClaimedTurn,
+    turn: TurnId,
     choice: ModelChoice,
-    failed: Option<Unanswered>,
-) -> Result<AnsweredTurn, TurnError> {
-    let Some((error, asked)) = failed else { return Err(TurnError::NoModel) };
-    if let Some((prompt, at)) = asked {
-        let asked = AskedAnswer { prompt, at, reservation: None, choice: Some(choice) };
-        ctx.deps.store.close_asked(claimed.turn, asked, AnswerEnd::Refused).await?;
+    unanswered: Unanswered<SentPrompt>,
+) -> Result<AnsweredTurn, NotAnswered> {
+    let Unanswered { error, asked } = unanswered;
+    if let Some(FailedRequest { sent, at, reservation, end }) = asked {
+        let is_interrupted = matches!(error, NotAnswered::Interrupted);
+        let choice = Some(choice).filter(|_| !is_interrupted);
+        let asked = AskedAnswer { prompt: sent.row, at, reservation, choice };
+        ctx.deps.store.close_asked(turn, asked, end).await?;
     }
     Err(error)
 }
@@ -181,47 +195,47 @@ fn has_room(ctx: &AgentContext, wake: &WakeContext) -> bool {
 }
 
 /// Shortens the longest answer to what ceilings and credits pay for, and notes what it can cost at
-/// most; what it is estimated to cost.
+/// most.
 fn fit_answer(
     ctx: &AgentContext,
     wake: &mut WakeContext,
     model: &ModelInfo,
     ask: &mut CompletionRequest,
     (usual, reads, wished): (u32, u32, Option<Microcents>),
-) -> Result<Microcents, InferenceError> {
-    let mut likely;
-    [wake.most, likely] = costs(model, ask, reads)?;
+) -> Result<AnswerCost, MoneyError> {
+    let mut cost = AnswerCost::new(model, ask, reads)?;
+    wake.most = cost.most;
     if ask.max_tokens > usual && !has_room(ctx, wake) {
         ask.max_tokens = usual;
-        [wake.most, likely] = costs(model, ask, reads)?;
+        cost = AnswerCost::new(model, ask, reads)?;
     }
     let credits = wake.balances.and_then(|balances| balances.credits);
     let own = ctx.settings.budgets.ceilings.per_call;
     if let Some(most) = credits.into_iter().chain(own).min() {
-        ask.max_tokens = money::paid_answer(model, ask, wake.most, most);
+        ask.max_tokens = money::paid_answer(model, ask, cost.most, most);
     }
     if let Some(wished) = wished {
-        ask.max_tokens = money::paid_answer(model, ask, likely, wished);
+        ask.max_tokens = money::paid_answer(model, ask, cost.likely, wished);
     }
-    [wake.most, likely] = costs(model, ask, reads)?;
-    Ok(likely)
+    cost = AnswerCost::new(model, ask, reads)?;
+    wake.most = cost.most;
+    Ok(cost)
 }
 
-/// Asks one model.
-async fn attempt(
+/// Builds the request for the model of the turn.
+fn prepare(
     ctx: &AgentContext,
     claimed: &mut ClaimedTurn,
     prompted: PromptedTurn,
     limits: RouteLimits,
-    instead: Option<String>,
-) -> Result<AnswerAttempt, TurnError> {
+) -> Result<PricedRequest<SentPrompt>, MoneyError> {
     let PromptedTurn { prompt, tools, moved } = prompted;
-    let kept = prompt::prompt_row(&prompt);
-    let reads = prompt.tokens();
+    let sent = SentPrompt { row: prompt::prompt_row(&prompt), moved };
+    let tokens = prompt.tokens();
     let (usual, longest) = answer_lengths(&prompt, limits, &claimed.wake);
     let mut ask = CompletionRequest {
         messages: prompt.messages,
-        // Whose last turn it is hands over, and does nothing else.
+        // The final turn of a wake gets no tools.
         tools: if claimed.wake.last { Arc::default() } else { tools },
         left_out: claimed.left_out.clone(),
         max_tokens: longest,
@@ -230,67 +244,10 @@ async fn attempt(
         name: None,
         silence: Some(limits.silence),
     };
-    let provider = Arc::clone(&ctx.deps.providers.get(claimed.wake.model).provider);
-    let fitted = fit_answer(
-        ctx,
-        &mut claimed.wake,
-        provider.model(),
-        &mut ask,
-        (usual, reads, limits.per_call),
-    );
-    let likely = fitted.map_err(TurnError::Inference)?;
-    if let Some(limit) = limits.per_call.filter(|limit| likely > *limit) {
-        let (scope, spent) = (CeilingScope::Call, Microcents::ZERO);
-        return Ok(AnswerAttempt::Unwished(OverCeiling { scope, spent, most: likely, limit }));
-    }
-    let (most, ceilings) = (claimed.wake.most, ctx.settings.budgets.ceilings);
-    let reservation = match ctx.deps.reserve_cost(claimed.turn, most, ceilings).await? {
-        Ok(reservation) => reservation,
-        Err(over) => return Ok(AnswerAttempt::TooDear(over)),
-    };
-    if let Some(failure) = instead {
-        tell_instead(ctx, &failure, claimed.wake.model);
-    }
-    ask.name = reservation.as_ref().map(CostReservation::name);
-    tell_asked(ctx, claimed.turn, provider.model(), reads);
-    let at = ctx.deps.ids.now();
-    match listen(ctx, claimed.turn, &*provider, &ask).await {
-        Heard::Answer(Ok(reply)) => {
-            ctx.deps.faults.reach(FaultPoint::ThoughtReceived);
-            let usual = ctx.deps.providers.usual();
-            let (store, model) = (&ctx.deps.store, provider.model());
-            PromptedTurn::keep_place(store, moved, model, usual.provider.model()).await?;
-            let asked = AskedAnswer { prompt: kept, at, reservation, choice: None };
-            Ok(AnswerAttempt::Answered(reply, asked))
-        }
-        Heard::Answer(Err(source)) => {
-            if let (AnswerEnd::Refused, Some(asked)) = (end_of_failed(&source), reservation) {
-                ctx.deps.store.release_cost(asked).await?;
-            }
-            ctx.deps.providers.note(claimed.wake.model, Some(&source), ctx.deps.ids.now());
-            let error = failure_of(ctx, provider.model(), reads, source).await;
-            Ok(AnswerAttempt::Failed { error, asked: (kept, at) })
-        }
-        Heard::Interrupted(end) => {
-            let asked = AskedAnswer { prompt: kept, at, reservation, choice: None };
-            ctx.deps.store.close_asked(claimed.turn, asked, end).await?;
-            Err(TurnError::Shutdown)
-        }
-    }
-}
-
-/// Converts a model's failure into one of the turn. A smaller window of its server is remembered.
-async fn failure_of(
-    ctx: &AgentContext,
-    model: &ModelInfo,
-    reads: u32,
-    source: InferenceError,
-) -> TurnError {
-    if !source.is_too_long() {
-        return TurnError::Inference(source);
-    }
-    ctx.history_cache.lock().await.refuse(model, source.named_window());
-    TurnError::TooLong { tokens: reads, window: model.context_tokens, source }
+    let model = ctx.deps.model(claimed.wake.model);
+    let lengths = (usual, tokens, limits.per_call);
+    let cost = fit_answer(ctx, &mut claimed.wake, &model, &mut ask, lengths)?;
+    Ok(PricedRequest { ask, tokens, cost, sent })
 }
 
 /// The tokens that an answer may have, usually and at most. A rule of the matrix shortens both,
@@ -367,16 +324,6 @@ pub(super) fn approved_call(claimed: ClaimedTurn, approval: &Approval) -> Answer
         (String::new(), FinishReason::ToolCalls, TokenCountSource::Reported);
     let reply = Completion { text, calls, finish, usage, counted };
     AnsweredTurn { claimed, reply, asked: None }
-}
-
-/// Returns the known cost of an answer that nobody awaited any more. An answer that was not
-/// received may have been charged.
-fn end_of(answered: Result<Completion, InferenceError>) -> AnswerEnd {
-    answered.map_or_else(|error| end_of_failed(&error), |reply| AnswerEnd::Heard(reply.usage))
-}
-
-fn end_of_failed(error: &InferenceError) -> AnswerEnd {
-    if error.costs_nothing() { AnswerEnd::Refused } else { AnswerEnd::Unheard }
 }
 
 fn tell_asked(ctx: &AgentContext, turn: TurnId, model: &ModelInfo, prompt_tokens: u32) {

@@ -17,18 +17,17 @@ mod judge;
 mod memories;
 mod persist;
 
-use automaton_core::error::{Classified, ErrorClass, chain};
+use automaton_core::error::chain;
 use automaton_core::id::{SessionId, TurnId};
-use automaton_core::inference_budget::{CeilingScope, InferenceSpend, OverCeiling};
+use automaton_core::inference_budget::InferenceSpend;
 use automaton_core::message::CLAIMED_PER_TURN_MAX;
 use automaton_core::money::Microcents;
 use automaton_core::tier::SurvivalTier;
-use automaton_core::time::{DAY, Span};
 use automaton_core::trust::{Label, Labelled};
 use automaton_core::vitals::Vitals;
-use automaton_inference::{InferenceError, ModelIndex};
+use automaton_inference::ModelIndex;
 use automaton_policy::guard::Guard;
-use automaton_store::{FailureCause, StoreError, WakeSnapshot};
+use automaton_store::{FailureCause, WakeSnapshot};
 use std::sync::Arc;
 use tokio::sync::{Mutex, watch};
 use tracing::{Instrument as _, debug, info_span};
@@ -43,6 +42,7 @@ use crate::deps::AgentDeps;
 use crate::error::AgentError;
 use crate::governor::TurnSummary;
 use crate::handles::Handles;
+use crate::metered::NotAnswered;
 use crate::prompt::HistoryCache;
 use crate::settings::Settings;
 use crate::tasks::shutdown_requested;
@@ -150,160 +150,11 @@ impl ClaimLimit {
     }
 }
 
-/// A turn has failed before anything of it took effect.
-#[derive(Debug, thiserror::Error, Classified)]
-pub(crate) enum TurnError {
-    /// The model gave no answer.
-    #[error("the model gave no answer")]
-    Inference(#[source] InferenceError),
-    /// The server takes no prompt of this size.
-    #[error(
-        "the model refused a prompt of about {tokens} tokens as too long; its window is taken \
-         to be {window}{}",
-        named(source)
-    )]
-    TooLong {
-        /// Estimated size of its prompt.
-        tokens: u32,
-        /// The window that it is said to have.
-        window: u32,
-        /// Answer of the server.
-        source: InferenceError,
-    },
-    /// The model's answer may cost more than is left for it.
-    #[error(transparent)]
-    #[class(
-        Denied,
-        hint = "{}; raise `{}` if it should go on sooner",
-        goes_on(_0.scope),
-        _0.scope.key()
-    )]
-    OverBudget(OverCeiling),
-    /// No model may think.
-    #[error("no model may think in this tier")]
-    #[class(
-        Config,
-        hint = "add credits, give it a model that costs nothing, or name one for this tier in \
-                `modelStrategy.routing`"
-    )]
-    NoModel,
-    /// The process, or this wake, should end.
-    #[error("the turn was interrupted")]
-    #[class(Transient)]
-    Shutdown,
-    /// A table could not be read or written.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
-/// Returns the time at which it continues after a ceiling.
-const fn goes_on(scope: CeilingScope) -> &'static str {
-    match scope {
-        CeilingScope::Call => "it tries again with a shorter conversation",
-        CeilingScope::Session => "it goes on in another wake",
-        CeilingScope::Hour => "it goes on when what it spent is an hour old",
-        CeilingScope::Day => "it goes on when what it spent is a day old",
-    }
-}
-
-/// The window that a server names, as the end of a sentence.
-fn named(error: &InferenceError) -> String {
-    let named = error.named_window();
-    named.map_or_else(String::new, |tokens| format!(", and its server says {tokens}"))
-}
-
-impl TurnError {
-    /// Describes the failure in a few words of our own.
-    pub(crate) fn brief(&self) -> String {
-        match self {
-            Self::Inference(InferenceError::Status { status, .. }) => {
-                format!("Its server answered with status {status}.")
-            }
-            Self::Inference(error) => error.outline().to_owned(),
-            error => format!("{error}."),
-        }
-    }
-
-    /// Returns true if only somebody's action ends the failure.
-    pub(crate) fn is_lasting(&self) -> bool {
-        match self {
-            Self::Inference(error) => {
-                error.kind() == ErrorClass::Config
-                    || matches!(error, InferenceError::NoCredits { .. })
-            }
-            _ => false,
-        }
-    }
-
-    /// Returns true if a retry may help sooner than after another failure.
-    pub(crate) fn passes_sooner_than(&self, other: &Self) -> bool {
-        let rank = |error: &Self| match error {
-            Self::TooLong { .. } => 4,
-            error if error.is_rejection() => 0,
-            error if error.is_lasting() => 1,
-            Self::OverBudget(_) => 2,
-            _ => 3,
-        };
-        rank(self) > rank(other)
-    }
-
-    /// Returns true if another model may answer the same request.
-    pub(crate) const fn fails_over(&self) -> bool {
-        matches!(self, Self::Inference(error) if error.fails_over())
-    }
-
-    /// Returns true if the server will never accept this request.
-    pub(crate) const fn is_rejection(&self) -> bool {
-        matches!(self, Self::Inference(error) if error.is_rejection())
-    }
-
-    /// Returns the number of times in a row that it may happen before the wake ends.
-    pub(crate) const fn tries_max(&self) -> u32 {
-        match self {
-            Self::Inference(error) | Self::TooLong { source: error, .. } => error.tries_max(),
-            Self::NoModel => 1,
-            _ => u32::MAX,
-        }
-    }
-
-    /// Returns the wait that the server asks for.
-    pub(crate) fn asked_wait(&self) -> Option<Span> {
-        let Self::Inference(error) = self else { return None };
-        let asked = i64::try_from(error.wait()?.as_secs()).unwrap_or(i64::MAX);
-        Some(Span::from_secs(asked.min(DAY.as_millis() / 1000)))
-    }
-
-    /// Describes the failure and the remedy for the record, in our own words. A server's words
-    /// are not repeated.
-    pub(crate) fn note(&self) -> Option<String> {
-        let outline = match self {
-            Self::Inference(error) => error.outline().to_owned(),
-            // The numbers are our own, or nothing but a number.
-            Self::TooLong { .. } => format!("{self}."),
-            _ => return None,
-        };
-        let remedy = match self {
-            // The names of a server's models are the server's words.
-            Self::Inference(InferenceError::NoModel { remedy, .. }) => remedy.clone(),
-            _ => self.hint(),
-        };
-        Some(match remedy {
-            Some(remedy) => format!("{outline} To do: {remedy}."),
-            None => outline,
-        })
-    }
-
-    /// Returns true if the server reports a lack of credits.
-    pub(crate) const fn is_broke(&self) -> bool {
-        matches!(self, Self::Inference(InferenceError::NoCredits { .. }))
-    }
-}
-
 /// A turn that failed, with its id once it had one.
 #[derive(Debug)]
 pub(crate) struct TurnFailure {
     pub(crate) turn: Option<TurnId>,
-    pub(crate) error: TurnError,
+    pub(crate) error: NotAnswered,
 }
 
 /// A committed turn, for the cycle.
@@ -334,7 +185,7 @@ pub(crate) async fn run_turn(
     let claimed = match inbox::claim(ctx, wake).await {
         Ok(claimed) => claimed,
         // Without the store nothing may go on: a start puts it in order.
-        Err(TurnError::Store(error)) => return Err(error.into()),
+        Err(NotAnswered::Store(error)) => return Err(error.into()),
         Err(error) => return Ok(Err(TurnFailure { turn: None, error })),
     };
     let span = info_span!("turn", id = %claimed.turn, number = claimed.seq);
@@ -349,7 +200,7 @@ async fn run_stages(
     let (turn, claim, first) = (claimed.turn, claimed.wake.claim, claimed.first);
     let thought = match run_inference_stages(ctx, claimed).await {
         Ok(thought) => thought,
-        Err(TurnError::Store(error)) => return Err(error.into()),
+        Err(NotAnswered::Store(error)) => return Err(error.into()),
         Err(error) => {
             let blamed = first.filter(|_| claim == ClaimLimit::One && error.is_rejection());
             debug!(error = %chain(&error), "the turn is given up");
@@ -368,7 +219,7 @@ async fn run_stages(
 async fn run_inference_stages(
     ctx: &AgentContext,
     claimed: inbox::ClaimedTurn,
-) -> Result<inference::AnsweredTurn, TurnError> {
+) -> Result<inference::AnsweredTurn, NotAnswered> {
     if let Some(approval) = claimed.approved_call.clone() {
         return Ok(inference::approved_call(claimed, &approval));
     }
@@ -380,7 +231,7 @@ async fn run_inference_stages(
 async fn abandon(
     ctx: &AgentContext,
     turn: TurnId,
-    error: &TurnError,
+    error: &NotAnswered,
     blame: FailureCause,
 ) -> Result<(), AgentError> {
     let given_up = ctx.deps.store.abandon_turn(turn, blame).await?;

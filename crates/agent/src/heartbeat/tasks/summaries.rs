@@ -9,18 +9,19 @@ use std::sync::Arc;
 
 use automaton_core::id::TurnId;
 use automaton_core::model::InferenceTask;
-use automaton_core::money::Microcents;
 use automaton_core::time::Span;
 use automaton_inference::routing::RouteLimits;
-use automaton_inference::{CompletionRequest, ModelIndex, ModelInfo, NoTokenSink};
+use automaton_inference::{CompletionRequest, InferenceError, ModelIndex, Route};
 use automaton_memory::tokens;
 use automaton_policy::guard::Guard;
-use automaton_store::{CostReservation, NewSummary};
+use automaton_store::NewSummary;
 use futures_util::FutureExt;
 
 use super::{TaskContext, TaskFailure, TaskReport, TaskSpec, TickContext};
 use crate::heartbeat::due::Need;
-use crate::money;
+use crate::metered::{
+    AnswerCost, MeteredModels, ModelRequest, NotAnswered, PricedRequest, SpendingLimits, Urgency,
+};
 use crate::prompt::{ANSWER_TOKENS, SUMMARIZED_MAX, SummaryRequest, summary_request};
 
 pub(super) const TASK: TaskSpec = TaskSpec {
@@ -53,25 +54,17 @@ async fn summarize(ground: &TaskContext, tick: &TickContext) -> Result<TaskRepor
     let Some(request) = summary_request(&waiting, &deps.model(at), &guard, &tools) else {
         return Ok(TaskReport::done("nothing waits".to_owned()));
     };
-    let mut ask = question(ground, &request, route.limits);
-    let reservation = match reserve(ground, tick, &request, at, &ask, route.limits).await? {
-        Ok(reservation) => reservation,
-        Err(why) => return Ok(TaskReport::done(why)),
+    let limits = SpendingLimits {
+        ceilings: ground.settings.budgets.ceilings,
+        credits: tick.balances.and_then(|balances| balances.credits),
     };
-    ask.name = reservation.as_ref().map(CostReservation::name);
-    let provider = Arc::clone(&deps.providers.get(at).provider);
-    let answered = provider.complete(&ask, &NoTokenSink).await;
-    deps.providers.note(at, answered.as_ref().err(), deps.ids.now());
-    let reply = match (answered, reservation) {
-        (Ok(reply), reservation) => (reply, reservation),
-        (Err(error), Some(asked)) if error.costs_nothing() => {
-            deps.store.release_cost(asked).await?;
-            return Err(error.into());
-        }
-        // What may have been charged stays booked.
-        (Err(error), _) => return Err(error.into()),
+    let route = Route { models: vec![at], ..route };
+    let mut asked = SummaryInference { ground, request: &request };
+    let paid = match MeteredModels::new(deps).complete(&route, limits, &mut asked).await {
+        Ok(paid) => paid,
+        Err(unanswered) => return report_unanswered(unanswered.error),
     };
-    let (reply, reservation) = reply;
+    let reply = paid.answer;
     let summary = request.summary(&reply.text, &guard);
     let (before, after) = (request.tokens, tokens::estimate(&summary.text));
     let turns = format!("turns {} to {}", summary.from, summary.upto.saturating_sub(1));
@@ -81,7 +74,7 @@ async fn summarize(ground: &TaskContext, tick: &TickContext) -> Result<TaskRepor
     };
     let (last, usage) = (request.last, reply.usage);
     let kept = NewSummary { summary, last, tokens_before: before, tokens_after: after, usage };
-    deps.store.keep_summary(reservation, kept).await?;
+    deps.store.keep_summary(paid.reservation.into_booked(), kept).await?;
     Ok(TaskReport::done(told))
 }
 
@@ -102,26 +95,45 @@ fn question(
     }
 }
 
-/// Books what the answer can cost at most, where it costs anything. The inner error says why it is
-/// not asked for.
-async fn reserve(
-    ground: &TaskContext,
-    tick: &TickContext,
-    request: &SummaryRequest,
-    at: ModelIndex,
-    ask: &CompletionRequest,
-    limits: RouteLimits,
-) -> Result<Result<Option<CostReservation>, String>, TaskFailure> {
-    let deps = &ground.deps;
-    let model: ModelInfo = deps.model(at);
-    let (most, turn): (Microcents, TurnId) = (money::at_most(&model, ask)?, request.last.1);
-    let likely = model.prices.at_most(request.tokens, ask.max_tokens)?;
-    let credits = tick.balances.and_then(|balances| balances.credits);
-    if limits.per_call.is_some_and(|limit| likely > limit)
-        || credits.is_some_and(|it| most > it.max(Microcents::ZERO))
-    {
-        return Ok(Err(format!("{likely} is too much for it now")));
+/// A summary as a request to its model.
+struct SummaryInference<'a> {
+    ground: &'a TaskContext,
+    request: &'a SummaryRequest,
+}
+
+impl ModelRequest for SummaryInference<'_> {
+    type Sent = ();
+
+    fn urgency(&self) -> Urgency {
+        Urgency::Optional
     }
-    let reserved = deps.reserve_cost(turn, most, ground.settings.budgets.ceilings);
-    Ok(reserved.await?.map_err(|over| format!("it waits: {over}")))
+
+    fn turn(&self) -> TurnId {
+        self.request.last.1
+    }
+
+    async fn prepare(
+        &mut self,
+        model: ModelIndex,
+        limits: RouteLimits,
+    ) -> Result<PricedRequest<()>, NotAnswered> {
+        let ask = question(self.ground, self.request, limits);
+        let tokens = self.request.tokens;
+        let cost = AnswerCost::new(&self.ground.deps.model(model), &ask, tokens)
+            .map_err(|source| NotAnswered::Inference(InferenceError::Cost { source }))?;
+        Ok(PricedRequest { ask, tokens, cost, sent: () })
+    }
+}
+
+/// Reports a summary that was not made: one that is too dear waits, anything else is a failure.
+fn report_unanswered(error: NotAnswered) -> Result<TaskReport, TaskFailure> {
+    match error {
+        NotAnswered::OverSoftLimit(over) => {
+            Ok(TaskReport::done(format!("{} is too much for it now", over.most)))
+        }
+        NotAnswered::OverCeiling(over) => Ok(TaskReport::done(format!("it waits: {over}"))),
+        NotAnswered::Inference(InferenceError::Cost { source }) => Err(source.into()),
+        NotAnswered::Inference(source) | NotAnswered::TooLong { source, .. } => Err(source.into()),
+        error => Err(error.into()),
+    }
 }
