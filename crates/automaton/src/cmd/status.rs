@@ -2,6 +2,8 @@
 //!
 //! It only looks: it takes no lock, migrates nothing and wakes nobody.
 
+use std::path::Path;
+
 use alloy_primitives::Address;
 use automaton_core::alert::Alert;
 use automaton_core::pnl::PnlGrouping;
@@ -13,6 +15,7 @@ use automaton_store::{AutomatonRow, PortSales, Reader};
 
 use super::CommandContext;
 use super::workspace::snapshots_of;
+use crate::config::file::ConfigFile;
 use crate::control;
 use crate::error::CliError;
 use crate::home::DATABASE;
@@ -48,16 +51,7 @@ fn next_task(reader: &Reader) -> Result<Option<NextTaskView>, CliError> {
 pub(crate) fn run(context: &CommandContext) -> Result<(), CliError> {
     let (home, file) = context.inhabited()?;
     if !home.join(DATABASE).exists() {
-        let name = file.name.as_ref().map_or("the automaton", |name| name.as_str());
-        let not_started = NotStartedView {
-            home: home.display().to_string(),
-            name: name.to_owned(),
-            born: false,
-            started: false,
-        };
-        return context.format.answer(&StatusOutput::NotStarted(&not_started), || {
-            format!("{} in {} was not started yet", plain(name), not_started.home)
-        });
+        return print_not_started(context, &home, &file);
     }
     let reader = Reader::open(&home.join(DATABASE))?;
     // A brain that is not configured is part of how it is, not a failure.
@@ -118,6 +112,24 @@ pub(crate) fn run(context: &CommandContext) -> Result<(), CliError> {
         version: env!("CARGO_PKG_VERSION"),
     };
     context.format.answer(&StatusOutput::Started(&status), || in_words(&status, &context.screen()))
+}
+
+/// Shows an automaton that was never started.
+fn print_not_started(
+    context: &CommandContext,
+    home: &Path,
+    file: &ConfigFile,
+) -> Result<(), CliError> {
+    let name = file.name.as_ref().map_or("the automaton", |name| name.as_str());
+    let view = NotStartedView {
+        home: home.display().to_string(),
+        name: name.to_owned(),
+        born: false,
+        started: false,
+    };
+    context.format.answer(&StatusOutput::NotStarted(&view), || {
+        format!("{} in {} was not started yet", plain(name), view.home)
+    })
 }
 
 fn read_sales(reader: &Reader) -> Result<Vec<PortSalesView>, CliError> {

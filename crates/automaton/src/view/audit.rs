@@ -7,7 +7,6 @@ use automaton_core::time::Timestamp;
 use automaton_store::{ChainDivergence, ChainLink, Column, ExportHeader};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::backup::ArchiveTally;
 
@@ -81,8 +80,23 @@ pub(crate) struct AuditEntryView<'a> {
 struct AuditColumnView {
     /// Its name.
     name: String,
-    /// `"null"`, or an object with one of the keys `int`, `text` and `bytes`.
-    value: Value,
+    /// Its value.
+    value: AuditValueView,
+}
+
+/// Value of a column.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "snake_case")]
+#[expect(dead_code, reason = "describes the values of the store, which hides their type")]
+enum AuditValueView {
+    /// None.
+    Null,
+    /// A number.
+    Int(i64),
+    /// A text.
+    Text(String),
+    /// Bytes, in hexadecimal.
+    Bytes(String),
 }
 
 impl<'a> From<&'a ChainLink> for AuditEntryView<'a> {

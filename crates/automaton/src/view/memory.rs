@@ -3,10 +3,10 @@
 use automaton_agent::Preview;
 use automaton_core::memory::MemoryId;
 use automaton_core::soul::{Soul, SoulSection, SoulVersion};
+use automaton_core::tool::ToolSchema;
 use automaton_core::trust::Label;
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
 
 /// The vectors of the memory.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -77,7 +77,7 @@ pub(crate) struct SoulChangedView {
 
 /// The worklog.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-pub(crate) struct WorklogView {
+pub(crate) struct WorklogTextView {
     /// The least trusted origin of its text.
     pub(crate) label: Label,
     /// The text.
@@ -118,7 +118,8 @@ pub(crate) struct PromptToolView {
     /// Its description.
     pub(crate) description: String,
     /// The JSON Schema of its arguments.
-    pub(crate) parameters: Value,
+    #[schemars(schema_with = "super::json_object")]
+    pub(crate) parameters: ToolSchema,
 }
 
 /// The size of a layer of a prompt.
@@ -142,7 +143,7 @@ impl From<&Preview> for PromptView {
         let tools = tools.iter().map(|tool| PromptToolView {
             name: tool.name.to_string(),
             description: tool.description.to_string(),
-            parameters: Value::clone(&tool.parameters),
+            parameters: tool.parameters.clone(),
         });
         let layers = prompt.layers.iter().map(|layer| PromptBudgetView {
             name: layer.name,

@@ -49,3 +49,8 @@ names! {
 pub(crate) fn optional_task_result(generator: &mut SchemaGenerator) -> Schema {
     json_schema!({ "anyOf": [task_result(generator), { "type": "null" }] })
 }
+
+/// Returns the schema of any object.
+pub(crate) fn json_object(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "object" })
+}

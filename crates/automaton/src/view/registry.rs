@@ -16,7 +16,7 @@ use super::heartbeat::{HeartbeatOutput, HeartbeatRunOutput};
 use super::limits::{LimitsMessageView, LimitsOutput};
 use super::memory::{
     ForgottenView, ImportedView, PromptView, SoulChangedView, SoulDifferenceView, SoulHistoryView,
-    SoulView, VectorsView, WorklogView,
+    SoulView, VectorsView, WorklogTextView,
 };
 use super::messages::{ChatOutput, MessageClosedView, MessageDetailsView, MessageView};
 use super::models::{
@@ -149,7 +149,7 @@ pub(crate) const VIEWS: &[OutputView] = &[
     document::<NewWalletView>("wallet-import", "The wallet that was imported"),
     document::<NewWalletView>("wallet-new", "The wallet that was made"),
     document::<WalletView>("wallet-show", "The wallet's address"),
-    document::<Option<WorklogView>>("worklog", "The worklog; `null` without one"),
+    document::<Option<WorklogTextView>>("worklog", "The worklog; `null` without one"),
 ];
 
 /// Returns the view of a name, which may be written with blanks as the command is.

@@ -83,7 +83,21 @@ fn output_is_valid_by_the_schema_of_its_name() {
 }
 
 /// Commands that need nothing but an automaton that has lived.
-const OTHERS: [(&str, &[&str]); 0] = [];
+const OTHERS: [(&str, &[&str]); 13] = [
+    ("alerts", &["alerts"]),
+    ("audit-show", &["audit", "show"]),
+    ("audit-verify", &["audit", "verify"]),
+    ("egress", &["egress"]),
+    ("heartbeat", &["heartbeat"]),
+    ("memory-search", &["memory", "search"]),
+    ("pnl", &["pnl"]),
+    ("policy-check", &["policy", "check"]),
+    ("policy-show", &["policy", "show"]),
+    ("prompt", &["prompt"]),
+    ("soul-history", &["soul", "history"]),
+    ("soul-show", &["soul", "show"]),
+    ("worklog", &["worklog"]),
+];
 
 #[test]
 fn limits_are_valid_by_their_schema() {
