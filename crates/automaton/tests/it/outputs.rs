@@ -1,5 +1,7 @@
 //! The `--json` output of commands against the JSON Schemas that `schema --output` prints.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use automaton_core::event::Event;
@@ -52,9 +54,22 @@ fn check(world: &World, name: &str, arguments: &[&str]) -> Vec<Value> {
     printed
 }
 
+/// Names a model in the configuration; nothing serves it.
+fn name_model(world: &World) {
+    let path = world.home().join("automaton.json");
+    let mut config: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+    config["brain"] = serde_json::json!({
+        "kind": "http", "url": "http://127.0.0.1:9/v1", "model": "none",
+        "contextTokens": 65536, "maxOutputTokens": 8192,
+        "prices": { "inputPerMillion": "1", "cachedPerMillion": "1", "outputPerMillion": "1" },
+    });
+    world.write_home("automaton.json", &config.to_string()).unwrap();
+}
+
 #[test]
 fn output_is_valid_by_the_schema_of_its_name() {
     let world = world().story(STORY).unwrap();
+    check(&world, "model-list", &["model", "list"]);
     assert_eq!(world.command(&["init"]).unwrap().code, Some(0));
     check(&world, "status", &["status"]);
     world.write_home("policy.cedar", RULE).unwrap();
@@ -74,7 +89,9 @@ fn output_is_valid_by_the_schema_of_its_name() {
     check(&world, "messages-show", &["messages", "show", id]);
     check(&world, "turns", &["turns"]);
     check(&world, "turn", &["turn", "2"]);
-    check(&world, "model-list", &["model", "list"]);
+    name_model(&world);
+    let models = check(&world, "model-list", &["model", "list"]);
+    assert!(models[0]["models"].is_array(), "{models:?}");
     check(&world, "model-why", &["model", "why"]);
     check(&world, "model-spend", &["model", "spend"]);
     for (name, arguments) in OTHERS {
@@ -83,7 +100,7 @@ fn output_is_valid_by_the_schema_of_its_name() {
 }
 
 /// Commands that need nothing but an automaton that has lived.
-const OTHERS: [(&str, &[&str]); 13] = [
+const OTHERS: [(&str, &[&str]); 12] = [
     ("alerts", &["alerts"]),
     ("audit-show", &["audit", "show"]),
     ("audit-verify", &["audit", "verify"]),
@@ -93,7 +110,6 @@ const OTHERS: [(&str, &[&str]); 13] = [
     ("pnl", &["pnl"]),
     ("policy-check", &["policy", "check"]),
     ("policy-show", &["policy", "show"]),
-    ("prompt", &["prompt"]),
     ("soul-history", &["soul", "history"]),
     ("soul-show", &["soul", "show"]),
     ("worklog", &["worklog"]),
@@ -104,6 +120,7 @@ fn limits_are_valid_by_their_schema() {
     let world = world();
     world.write_home("pass", "a long passphrase").unwrap();
     let file = world.home().join("pass");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
     let file = file.to_str().unwrap();
     let made = world.command(&["wallet", "new", "--passphrase-file", file]).unwrap();
     assert_eq!(made.code, Some(0), "{}", made.stderr);
