@@ -50,6 +50,7 @@ mod supervisor;
 mod text_file;
 mod traces;
 pub mod ui;
+mod view;
 mod webhook;
 mod workspace;
 

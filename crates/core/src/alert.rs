@@ -6,6 +6,7 @@
 //! long as it holds; it is over by itself when it holds no more. What is not known must
 //! neither fire nor end an alert.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::money::{MicroUsdc, Microcents};
@@ -28,7 +29,9 @@ const WAKES_MAX: u64 = 4;
 pub const APART_MAX: Span = Span::from_secs(25 * 60);
 
 /// A rule.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Names)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema, Names,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum AlertRule {
     /// Credits and USDC together are worth less than the reserve.
@@ -48,7 +51,9 @@ pub enum AlertRule {
 }
 
 /// Severity of an alert.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Names)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema, Names,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
     /// Somebody should look at it some time.
@@ -254,7 +259,7 @@ pub fn owing(looks: impl IntoIterator<Item = (Timestamp, bool)>) -> Span {
 }
 
 /// A time for which a rule held.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Alert {
     /// The rule.
     pub rule: AlertRule,

@@ -3,12 +3,13 @@
 //! The proxy says it, the store keeps it. It must never hold a header, a body or a
 //! credential.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::names::Names;
 
 /// End of a request. Its [`name`](Self::name) is the one in the database.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Names)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum EgressEndReason {
     /// It was answered to the last byte, or both sides closed the tunnel.
@@ -36,7 +37,7 @@ pub enum EgressEndReason {
 }
 
 /// Outcome of an allowed request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EgressOutcome {
     /// The status of the server's answer; 200 is the proxy's own for a tunnel.
     pub status: Option<u16>,

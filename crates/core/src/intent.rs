@@ -4,12 +4,13 @@
 //! not tool names. An intent must state the effect itself, never a description
 //! of it that could differ from what runs.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::time::Span;
 
 /// One intended effect.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Intent {
     /// Run a command in the sandbox.
@@ -165,7 +166,7 @@ kinds! {
 }
 
 /// A span as it is written in an intent: whole milliseconds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct SpanMillis(i64);
 

@@ -5,6 +5,7 @@
 
 use std::str::FromStr;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -16,7 +17,9 @@ use crate::trust::Labelled;
 
 /// Which kind of memory an item belongs to.
 /// Its [`name`](Self::name) is the one in the database, in files and for the model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Names)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema, Names,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum MemoryTier {
     /// Current work: goals, and notes that expire.
@@ -32,9 +35,11 @@ pub enum MemoryTier {
 }
 
 /// The number of an item, shown as `m12`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, derive_more::Display)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, derive_more::Display,
+)]
 #[display("m{_0}")]
-pub struct MemoryId(pub i64);
+pub struct MemoryId(#[schemars(with = "String")] pub i64);
 
 /// A text is no number of an item.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -102,7 +107,7 @@ impl NewMemory {
 }
 
 /// Something remembered.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MemoryItem {
     /// Its number.

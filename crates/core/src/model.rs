@@ -10,7 +10,17 @@ use crate::tier::SurvivalTier;
 
 /// The id of a model, as whoever serves it wants to read it. Any text may be one.
 #[derive(
-    Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Display,
+    Debug,
+    Clone,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    Display,
 )]
 #[serde(transparent)]
 pub struct ModelId(String);
@@ -55,7 +65,7 @@ pub enum InferenceTask {
 }
 
 /// Choice of a model, as the record keeps it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ModelChoice {
     /// Task of the call.
     pub task: InferenceTask,
@@ -70,7 +80,7 @@ pub struct ModelChoice {
 }
 
 /// Outcome of one candidate.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ChoiceStep {
     /// The model.
     pub model: ModelId,
@@ -84,7 +94,7 @@ pub struct ChoiceStep {
 }
 
 /// Outcome of a candidate model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ChoiceOutcome {
     /// It answered.

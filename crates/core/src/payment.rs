@@ -18,6 +18,7 @@
 use std::fmt;
 
 use alloy_primitives::{Address, B256};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::id::{CallId, PaymentId, TurnId};
@@ -27,7 +28,7 @@ use crate::time::Timestamp;
 use crate::trust::Label;
 
 /// State of a payment. Its [`name`](Self::name) is the one in the database.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Names)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum PaymentState {
     /// Written down; the creator is asked.
@@ -49,7 +50,7 @@ pub enum PaymentState {
 }
 
 /// Means of a payment. Its [`name`](Self::name) is the one in the database.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Names)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum Rail {
     /// An authorization over USDC, which the chain carries out.
@@ -93,7 +94,7 @@ impl PaymentState {
 
 /// Purpose of a payment. Each has ceilings of its own. Its [`name`](Self::name) is the one in the
 /// database.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Names)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum Purpose {
     /// Credits, from a cloud: USDC for the same worth in credits.

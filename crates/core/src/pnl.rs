@@ -4,6 +4,7 @@
 //! other is the net. An exchange, USDC for the same worth in credits, is neither, and
 //! must never be counted as one of them.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::money::{MicroUsdc, Microcents, MoneyError};
@@ -11,7 +12,7 @@ use crate::names::Names;
 use crate::time::{DAY, Timestamp};
 
 /// Grouping of bookings. Its [`name`](Self::name) is the one on the command line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Names)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum PnlGrouping {
     /// By category.
@@ -54,7 +55,7 @@ impl UnattendedUsage {
 }
 
 /// Sums of some bookings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
 pub struct Sums {
     /// Revenue.
     pub revenue: Microcents,
@@ -93,7 +94,7 @@ impl Sums {
 }
 
 /// One line of the account.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PnlLine {
     /// The category, the date, the goal, the turn's number; nothing where the bookings
     /// have none.
@@ -106,7 +107,7 @@ pub struct PnlLine {
 }
 
 /// Exchanges of USDC for credits, which are neither cost nor revenue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
 pub struct ExchangeTotals {
     /// USDC paid by purchases of credits that are settled.
     pub paid: MicroUsdc,
@@ -115,7 +116,7 @@ pub struct ExchangeTotals {
 }
 
 /// Profit and loss over a span of time.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ProfitAndLoss {
     /// From when on bookings count.
     pub since: Timestamp,

@@ -3,6 +3,7 @@
 //! The store writes these and reads them back, the prompt renders them, the
 //! console shows them. They must never hold a handle or a connection.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::id::{CallId, MessageId, SessionId, TurnId};
@@ -15,7 +16,9 @@ use crate::trust::{Label, Labelled};
 
 /// State of a call. A crash can stop it in any of these. Its [`name`](Self::name) is the one in
 /// the database.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Names)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema, Names,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum CallStatus {
     /// Judged and allowed; not started.
@@ -47,7 +50,7 @@ impl CallStatus {
 }
 
 /// One call of a tool, as recorded.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CallRecord {
     /// Our own id; what the model's provider called it is of no consequence.
     pub id: CallId,
@@ -137,7 +140,7 @@ pub struct SleepRequest {
 }
 
 /// State of a turn. Its [`name`](Self::name) is the one in the database.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Names)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum TurnStatus {
     /// Opened; the model has not been heard.
@@ -152,7 +155,9 @@ pub enum TurnStatus {
 
 /// Authority of a call, by the least trusted text that it may go back to. Its
 /// [`name`](Self::name) is the one in the database.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Names)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema, Names,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Authority {
     /// Nothing but the creator's words.
@@ -178,7 +183,7 @@ impl Authority {
 }
 
 /// One text that a turn answers.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TurnInput {
     /// Text with its origin.
     #[serde(flatten)]
@@ -204,7 +209,7 @@ impl PartialEq<Labelled> for TurnInput {
 }
 
 /// One turn, as recorded.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TurnRecord {
     /// The turn's id.
     pub id: TurnId,
@@ -242,7 +247,7 @@ pub struct SessionSummary {
 }
 
 /// Usage of one answer of a model.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Usage {
     /// The model that answered.
     pub model: String,
@@ -268,7 +273,7 @@ pub struct Usage {
 }
 
 /// Cause of a wake cycle.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WakeCause {
     /// Kind of cause.
     pub source: WakeSource,
@@ -286,7 +291,7 @@ impl WakeCause {
 
 /// The kinds of causes of a wake.
 /// Its [`name`](Self::name) is the one in the database.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Names)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum WakeSource {
     /// The first start of its life.
@@ -322,7 +327,7 @@ pub enum SleepInterrupt {
 
 /// Reason for the end of a wake cycle, shown in the log, the record and the next prompt. Its
 /// [`name`](Self::name) is the one in the database.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Names)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum StopReason {
     /// The model called `sleep`.
@@ -403,7 +408,9 @@ impl StopReason {
 
 /// Outcome of a decision of the policy. Of several outcomes the greatest holds. Its
 /// [`name`](Self::name) is the one in the database.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Names)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema, Names,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum DecisionOutcome {
     /// It may be done.
@@ -415,7 +422,7 @@ pub enum DecisionOutcome {
 }
 
 /// The sleep that the automaton is in, or will be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SleepState {
     /// Start of the sleep.
     pub since: Timestamp,

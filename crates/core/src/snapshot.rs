@@ -4,6 +4,7 @@
 //! go over the control socket and into the files of the snapshots; they never hold what a file
 //! says.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::id::{CallId, SnapshotId, TurnId};
@@ -47,7 +48,7 @@ impl Default for SnapshotLimits {
 }
 
 /// The reason for a snapshot.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "cause", rename_all = "snake_case")]
 pub enum SnapshotCause {
     /// A command that may delete files is about to run.
@@ -69,7 +70,9 @@ pub enum SnapshotCause {
 }
 
 /// The reason why something is not in a snapshot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum LeftOutReason {
     /// A cache, which is made again, over one of the limits.
@@ -114,7 +117,7 @@ impl LeftOutReason {
 }
 
 /// A file, or a folder with all in it, that is not in a snapshot.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LeftOut {
     /// Its path in the workspace. Bytes that are no text are written as `%FF`.
     pub path: String,
@@ -125,7 +128,7 @@ pub struct LeftOut {
 }
 
 /// A snapshot of the workspace.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SnapshotRecord {
     /// Its id.
     pub id: SnapshotId,
@@ -163,7 +166,7 @@ impl SnapshotRecord {
 }
 
 /// Some paths, of which only the first are named.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NamedPaths {
     /// How many there are.
     pub count: u64,
@@ -182,7 +185,7 @@ impl NamedPaths {
 }
 
 /// What a restore changes, or has changed.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RestoreReport {
     /// Files, folders and links that were missing.
     pub created: NamedPaths,

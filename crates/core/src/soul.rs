@@ -4,6 +4,7 @@
 //! gave it at birth is beside what it has made of it, so that the one can be measured by the
 //! other.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::names::Names;
@@ -11,7 +12,9 @@ use crate::time::Timestamp;
 
 /// A part of a soul that can be changed by itself.
 /// Its [`name`](Self::name) is the one in calls and in the database.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Names)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema, Names,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum SoulSection {
     /// Purpose.
@@ -93,7 +96,7 @@ macro_rules! place {
 }
 
 /// The automaton's idea of itself.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Soul {
     /// Purpose.
@@ -160,7 +163,7 @@ pub fn in_lines(text: &str) -> String {
 }
 
 /// Author of a change to a soul. Its [`name`](Self::name) is the one in the database.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Names)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum SoulSource {
     /// The automaton, by a tool.
@@ -189,7 +192,7 @@ pub struct SoulChange {
 }
 
 /// A version of a soul.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SoulVersion {
     /// Its number, from 1.
     pub version: u32,

@@ -41,7 +41,18 @@ const TABLE: [(SurvivalTier, i64); 4] = [
 
 /// Role of a model, dearest first. Its [`name`](Self::name) is the one in the router's rules.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, Names,
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Default,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    Names,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum ModelTier {

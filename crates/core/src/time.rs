@@ -103,7 +103,9 @@ pub const HOUR: Span = Span::from_secs(60 * 60);
 pub const DAY: Span = Span::from_secs(24 * 60 * 60);
 
 /// A length of time in whole milliseconds, never negative.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, JsonSchema,
+)]
 #[serde(transparent)]
 pub struct Span(i64);
 

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -61,7 +62,7 @@ impl TryFrom<String> for ToolName {
 }
 
 /// The family a tool belongs to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolCategory {
     /// The machine: commands and files.
@@ -80,7 +81,9 @@ pub enum ToolCategory {
 
 /// Harm that a tool can do in the wrong hands. Its [`name`](Self::name) is the one in the
 /// database.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Names)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema, Names,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Risk {
     /// None to speak of.
@@ -95,7 +98,7 @@ pub enum Risk {
 
 /// Effect of a call. A turn that only observes is idle. Its [`name`](Self::name) is the one in
 /// the database.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Names)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, Names)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
     /// The call looks and changes nothing.

@@ -4,6 +4,7 @@
 //! travels as [`Labelled`], from where it came in to the record and the prompt. A label
 //! must never be raised on the way.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::names::Names;
@@ -11,7 +12,9 @@ use crate::text::visible;
 
 /// Author of a text, most trusted first. Its [`name`](Self::name) is the one in the database and
 /// on the wire.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Names)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema, Names,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Label {
     /// The creator.
@@ -38,7 +41,17 @@ impl Label {
 
 /// The particular sender behind a label: an address, a tool, a host.
 #[derive(
-    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, derive_more::Display,
+    Debug,
+    Clone,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    derive_more::Display,
 )]
 #[serde(transparent)]
 pub struct Source(String);
@@ -64,7 +77,7 @@ impl Source {
 }
 
 /// A text with its origin, as it is stored and shown.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Labelled {
     /// Author.

@@ -96,7 +96,9 @@ pub use prompts::{PromptLayerRow, PromptRow};
 pub use published::{PublicationState, PublishedPort};
 pub use rates::RateLimit;
 pub use reader::{Reader, TurnRef};
-pub use record::{ChainDivergence, ChainHead, ChainLink, ExportError, ExportHeader, verify_export};
+pub use record::{
+    ChainDivergence, ChainHead, ChainLink, Column, ExportError, ExportHeader, verify_export,
+};
 pub use recover::RecoverySummary;
 pub use releases::MachineRelease;
 pub use retention::{RetentionPolicy, RetentionResult};

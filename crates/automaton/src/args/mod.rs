@@ -265,13 +265,24 @@ pub(crate) enum CliCommand {
     Bench(LabArgs),
     /// Print the constitution that every automaton starts with
     Constitution,
-    /// Print the JSON Schema of automaton.json
-    Schema,
+    /// Print the JSON Schema of automaton.json, or of what a command prints with --json
+    Schema(SchemaArgs),
     /// Print command-line completions for a shell
     Completions {
         /// The shell
         shell: clap_complete::Shell,
     },
+}
+
+/// Arguments of `schema`.
+#[derive(Debug, Args)]
+pub(crate) struct SchemaArgs {
+    /// Print the schema of this command's output, such as `status` or `approvals-list`
+    #[arg(long, value_name = "NAME")]
+    pub(crate) output: Option<String>,
+    /// List the names of all outputs
+    #[arg(long, conflicts_with = "output")]
+    pub(crate) list: bool,
 }
 
 /// Arguments of `drill` and `bench`, which `automaton-lab` reads.

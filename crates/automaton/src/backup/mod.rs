@@ -17,7 +17,7 @@ use crate::error::CliError;
 use crate::role::signer::home_of;
 use crate::stack;
 
-pub(crate) use archive::Manifest;
+pub(crate) use archive::{ArchiveTally, Manifest};
 pub(crate) use make::{BackupRequest, MadeBackup, make, names_of};
 pub(crate) use restore::{check_free, restore};
 

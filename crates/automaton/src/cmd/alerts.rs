@@ -2,9 +2,8 @@
 //!
 //! It only looks, also while the automaton lives.
 
-use automaton_core::alert::{Alert, Severity};
+use automaton_core::alert::Alert;
 use automaton_core::time::{Clock, SystemClock, Timestamp};
-use serde::Serialize;
 
 use super::CommandContext;
 use crate::error::CliError;
@@ -12,29 +11,14 @@ use crate::ui::text::plain;
 use crate::ui::units::{many, span};
 use crate::ui::when::WallClock;
 use crate::ui::{phrases, wrap};
-
-/// An alert as `--json` has it.
-#[derive(Serialize)]
-struct AlertView<'a> {
-    active: bool,
-    severity: Severity,
-    #[serde(flatten)]
-    alert: &'a Alert,
-}
+use crate::view::alerts::AlertView;
 
 /// Lists the alerts that hold, then those that are over, newest first.
 pub(crate) fn run(context: &CommandContext, lines: u32) -> Result<(), CliError> {
     let (.., reader) = context.record()?;
     let now = SystemClock.now();
     let alerts = reader.alerts(lines)?;
-    let shown: Vec<AlertView<'_>> = alerts
-        .iter()
-        .map(|alert| AlertView {
-            active: alert.is_active(),
-            severity: alert.rule.severity(),
-            alert,
-        })
-        .collect();
+    let shown: Vec<AlertView> = alerts.iter().map(AlertView::from).collect();
     context.format.answer(&shown, || match alerts.as_slice() {
         [] => "No alerts".to_owned(),
         alerts => {

@@ -9,7 +9,6 @@ use automaton_core::wire::control::{
 };
 use automaton_store::{Approval, ApprovalFilter, ApprovalSubject, Reader, StoreError};
 use clap::{Args, Subcommand};
-use serde_json::json;
 
 use super::CommandContext;
 use super::send::send_or_store;
@@ -18,6 +17,7 @@ use crate::error::CliError;
 use crate::ui::text::{plain, short};
 use crate::ui::when::WallClock;
 use crate::ui::{self, Format, phrases, wrap};
+use crate::view::approvals::{ApprovalAnswerView, ApprovalMessageView, ApprovalView};
 
 /// Number of questions that are shown.
 const SHOWN_MAX: u32 = 100;
@@ -80,7 +80,7 @@ pub(crate) fn run(context: &CommandContext, command: &ApprovalsCommand) -> Resul
 fn show(context: &CommandContext, id: ApprovalId) -> Result<(), CliError> {
     let (_, file, reader) = context.record()?;
     let approval = read_question(&reader, id)?;
-    context.format.answer(&approval, || {
+    context.format.answer(&ApprovalView::from(&approval), || {
         let exactly = match &approval.subject {
             ApprovalSubject::Payment(payment) => format!("payment {payment}"),
             ApprovalSubject::Call { id, tool, arguments } => {
@@ -106,9 +106,8 @@ fn print_message(
     let (.., reader) = context.record()?;
     let Approval { action_sha256, expires_at, .. } = read_question(&reader, id)?;
     let text = answer_text(id, &action_sha256, word, expires_at);
-    context
-        .format
-        .answer(&json!({ "approval": id, "answer": word, "message": text }), || text.clone())
+    let view = ApprovalMessageView { approval: id, answer: word, message: text };
+    context.format.answer(&view, || view.message.clone())
 }
 
 fn read_question(reader: &Reader, id: ApprovalId) -> Result<Approval, CliError> {
@@ -130,7 +129,9 @@ fn list(context: &CommandContext, which: ApprovalFilter) -> Result<(), CliError>
     }
     let screen = context.screen();
     let words = |approval| wrap::hanging(&line(approval, &screen.when), screen.width());
-    approvals.iter().try_for_each(|approval| context.format.answer(approval, || words(approval)))
+    approvals.iter().try_for_each(|approval| {
+        context.format.answer(&ApprovalView::from(approval), || words(approval))
+    })
 }
 
 fn line(approval: &Approval, clock: &WallClock) -> String {
@@ -161,9 +162,8 @@ fn answer(
                 ApprovalVerdict::Approve => "Approved",
                 ApprovalVerdict::Deny => "Denied",
             };
-            context.format.answer(&json!({ "approval": approval, "answer": word }), || {
-                format!("{done}: {}", short(&summary, 300))
-            })
+            let view = ApprovalAnswerView { approval: *approval, answer: word };
+            context.format.answer(&view, || format!("{done}: {}", short(&summary, 300)))
         }
         other => Err(unexpected(other)),
     }

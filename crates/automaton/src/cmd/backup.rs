@@ -11,7 +11,6 @@ use automaton_sandbox::harden;
 use automaton_signer::PassphraseSource;
 use automaton_signer::keystore::Keystore;
 use clap::{Args, ValueHint};
-use serde_json::json;
 
 use super::{CommandContext, id_generator};
 use crate::backup::{self, BackupRequest, MadeBackup, Manifest};
@@ -21,6 +20,7 @@ use crate::stack;
 use crate::ui::say;
 use crate::ui::text::{plain, short};
 use crate::ui::units::{many, size};
+use crate::view::audit::{BackupView, RestoredLifeView};
 
 /// Arguments of `backup`.
 #[derive(Debug, Args)]
@@ -79,14 +79,18 @@ pub(crate) fn make(context: &CommandContext, args: BackupArgs) -> Result<(), Cli
     if without_snapshots {
         say("left out: the snapshots of its workspace, as it was before some commands");
     }
-    let document = json!({
-        "file": file, "automaton": request.manifest.name,
-        "made_at": request.manifest.made_at.to_string(),
-        "wallet": wallet, "folders": request.manifest.folders, "content": tally,
-        "skipped": skipped, "without_machines": without_machines,
-        "without_snapshots": without_snapshots,
-    });
-    context.format.answer(&document, || {
+    let view = BackupView {
+        file: file.clone(),
+        automaton: request.manifest.name.clone(),
+        made_at: request.manifest.made_at.to_string(),
+        wallet,
+        folders: request.manifest.folders.clone(),
+        content: (&tally).into(),
+        skipped,
+        without_machines,
+        without_snapshots,
+    };
+    context.format.answer(&view, || {
         let files = many(tally.files, "file");
         let bytes = size(tally.bytes);
         let name = plain(&request.manifest.name);
@@ -144,11 +148,15 @@ pub(crate) fn restore(context: &CommandContext, args: RestoreArgs) -> Result<(),
     let passphrase = args.passphrase_file.map_or(asked, PassphraseSource::File).read()?;
     let life = backup::restore(&home, &args.file, &passphrase)?;
     let Manifest { name, made_at, wallet, .. } = &life.manifest;
-    let document = json!({
-        "automaton": name, "made_at": made_at.to_string(), "wallet": wallet, "places": life.places,
-        "content": life.tally, "ceilings_used": life.ceilings_used,
-    });
-    context.format.answer(&document, || {
+    let view = RestoredLifeView {
+        automaton: name.clone(),
+        made_at: made_at.to_string(),
+        wallet: *wallet,
+        places: life.places.clone(),
+        content: (&life.tally).into(),
+        ceilings_used: life.ceilings_used,
+    };
+    context.format.answer(&view, || {
         let places = life.places.iter().map(|place| place.display().to_string());
         format!(
             "{} is as it was at {made_at}, in {}",

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use automaton_core::event::Event;
 use automaton_sandbox::process::StopSignal;
-use automaton_store::{OutboxMessage, Reader, Speaker};
+use automaton_store::{OutboxMessage, Reader};
 
 use super::CommandContext;
 use super::messages::who;
@@ -22,6 +22,7 @@ use crate::error::CliError;
 use crate::ui::text::plain;
 use crate::ui::wrap::wrapped;
 use crate::ui::{self, Format, Viewport};
+use crate::view::messages::ChatOutput;
 
 /// Characters of an earlier message that are shown.
 const SHOWN_CHARS_MAX: usize = 2000;
@@ -56,7 +57,8 @@ fn history(
     lines: u32,
 ) -> Result<(), CliError> {
     for message in &reader.conversation(lines)? {
-        context.format.answer(message, || {
+        let earlier = ChatOutput::Earlier(message.into());
+        context.format.answer(&earlier, || {
             let text = match message.body.text.char_indices().nth(SHOWN_CHARS_MAX) {
                 None => message.body.text.clone(),
                 Some((end, _)) => {
@@ -233,10 +235,7 @@ impl<'a> ChatTerminal<'a> {
     /// Shows a message, unless its words were seen as they came.
     fn show_message(&mut self, message: &OutboxMessage) -> Result<(), CliError> {
         if self.format == Format::Json {
-            return ui::json(&serde_json::json!({
-                "id": message.id, "from": Speaker::Automaton, "text": message.body.text,
-                "reply_to": message.reply_to, "at": message.at,
-            }));
+            return ui::json(&ChatOutput::New(message.into()));
         }
         if self.talk.has_shown(&message.body.text) {
             return Ok(());

@@ -18,8 +18,6 @@ use automaton_core::wire::cloud::StatusReport;
 use automaton_sandbox::Launcher;
 use automaton_sandbox::process::Signals;
 use clap::{Args, Subcommand, ValueHint};
-use serde::Serialize;
-use serde_json::json;
 
 use super::payment::CloudKey;
 use super::provision::client_of;
@@ -33,6 +31,7 @@ use crate::role::signer::RunningSigner;
 use crate::role::{agent, gas};
 use crate::ui::text::{plain, short};
 use crate::ui::{self, Format};
+use crate::view::wallet::{CloudView, RefundView, UnclaimedCreditsView, UnclaimedListView};
 
 /// Time that running requests may take after a stop.
 const STOP_WITHIN: Duration = Duration::from_secs(10);
@@ -118,13 +117,6 @@ fn status(context: &CommandContext, of: Option<Address>) -> Result<(), CliError>
     })
 }
 
-/// The first line.
-#[derive(Serialize)]
-struct CloudInfo<'a> {
-    listen: SocketAddr,
-    url: &'a str,
-}
-
 /// Reads a configuration; `data` stands in for what it says.
 fn read(path: &Path, data: Option<&PathBuf>) -> Result<CloudConfig, CliError> {
     let mut config = CloudConfig::read(path)?;
@@ -172,11 +164,14 @@ fn give_back(format: Format, config: &CloudConfig, what: Refund) -> Result<(), C
     let wallet = refunded.wallet;
     let amount = refunded.amount;
     let owed = refunded.owed();
-    let json = json!({
-        "refunded": what.to_string(), "wallet": wallet, "amount_microcents": amount,
-        "owed_to": owed.map(|(payer, _)| payer), "owed_usdc": owed.map(|(_, usdc)| usdc),
-    });
-    format.answer(&json, || match owed {
+    let view = RefundView {
+        refunded: what.to_string(),
+        wallet,
+        amount_microcents: amount,
+        owed_to: owed.map(|(payer, _)| payer),
+        owed_usdc: owed.map(|(_, usdc)| usdc),
+    };
+    format.answer(&view, || match owed {
         Some((payer, usdc)) => format!(
             "{what} is given back: {amount} of credits were taken from {wallet}; send {usdc} to {payer}"
         ),
@@ -190,10 +185,14 @@ fn list_unclaimed(context: &CommandContext, config: &CloudConfig) -> Result<(), 
     let waiting = process::runtime()?.block_on(reading)?;
     let rows: Vec<_> = waiting
         .iter()
-        .map(|it| json!({ "wallet": it.wallet, "amount_microcents": it.amount, "since": it.since }))
+        .map(|it| UnclaimedCreditsView {
+            wallet: it.wallet,
+            amount_microcents: it.amount,
+            since: it.since,
+        })
         .collect();
     let clock = context.screen().when;
-    context.format.answer(&json!({ "unclaimed": rows }), || match waiting.is_empty() {
+    context.format.answer(&UnclaimedListView { unclaimed: rows }, || match waiting.is_empty() {
         true => "all credits belong to wallets that have signed in".to_owned(),
         false => {
             let line = |it: &UnclaimedCredits| {
@@ -216,7 +215,7 @@ async fn serve(
     let listen = cloud.address();
     let url = cloud.url();
     match format {
-        Format::Json => ui::json(&CloudInfo { listen, url })?,
+        Format::Json => ui::json(&CloudView { listen, url: url.to_owned() })?,
         Format::Text => ui::line(&format!("the cloud listens on {url}"))?,
     }
     let signals = StopSignals::watch(signals)?;

@@ -12,12 +12,14 @@ use crate::ui::text::plain;
 use crate::ui::units::size;
 use crate::ui::when::WallClock;
 use crate::ui::{phrases, table};
+use crate::view::alerts::EgressRequestView;
 
 /// Lists the last requests of commands, newest first.
 pub(crate) fn run(context: &CommandContext, lines: u32) -> Result<(), CliError> {
     let (.., reader) = context.record()?;
     let requests = reader.egress(lines)?;
-    context.format.answer(&requests, || match requests.as_slice() {
+    let shown: Vec<EgressRequestView> = requests.iter().map(EgressRequestView::from).collect();
+    context.format.answer(&shown, || match requests.as_slice() {
         [] => "No command has sent anything".to_owned(),
         requests => {
             let screen = context.screen();

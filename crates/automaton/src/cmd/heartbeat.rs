@@ -7,7 +7,6 @@ use automaton_core::time::{Clock, Span, SystemClock, Timestamp};
 use automaton_core::wire::control::{ControlRequest, ControlResponse};
 use automaton_store::{Reader, ScheduledTask, TaskResult, TaskRun};
 use clap::{Args, Subcommand};
-use serde_json::json;
 
 use super::CommandContext;
 use super::send::send_or_store;
@@ -17,6 +16,7 @@ use crate::ui::text::{plain, short};
 use crate::ui::units::{many, span};
 use crate::ui::when::{WallClock, ago};
 use crate::ui::{self, Format, phrases, table};
+use crate::view::heartbeat::{HeartbeatOutput, HeartbeatRunOutput, TaskDueView};
 
 /// Characters of a note that are shown.
 const NOTE_CHARS_MAX: usize = 100;
@@ -73,7 +73,8 @@ fn run_now(context: &CommandContext, task: &str) -> Result<(), CliError> {
     let name = short(task, 64);
     if !running {
         let words = || format!("nobody runs this automaton now; '{name}' runs when it starts");
-        return context.format.answer(&json!({ "task": task, "running": false }), words);
+        let view = TaskDueView { task: task.to_owned(), running: false };
+        return context.format.answer(&HeartbeatRunOutput::Later(view), words);
     }
     let begun = SystemClock.now();
     while let Some(row) = row(&reader)?.filter(|row| row.runs == before) {
@@ -88,7 +89,7 @@ fn run_now(context: &CommandContext, task: &str) -> Result<(), CliError> {
     }
     let Some(run) = reader.task_runs(task, 1)?.pop() else { return Ok(()) };
     let words = || line(&run, &context.screen().when).join("  ");
-    context.format.answer(&run, words)?;
+    context.format.answer(&HeartbeatRunOutput::Run((&run).into()), words)?;
     match run.result {
         TaskResult::Success => Ok(()),
         failed => {
@@ -104,7 +105,7 @@ fn list(context: &CommandContext) -> Result<(), CliError> {
     let (.., reader) = context.record()?;
     let schedule = reader.schedule()?;
     if context.format == Format::Json {
-        return schedule.iter().try_for_each(ui::json);
+        return schedule.iter().try_for_each(|row| ui::json(&HeartbeatOutput::Entry(row.into())));
     }
     let now = SystemClock.now();
     let screen = context.screen();
@@ -124,7 +125,7 @@ fn runs(context: &CommandContext, task: &str, lines: u32) -> Result<(), CliError
         ui::say(&format!("'{}' has not run yet", short(task, 64)));
     }
     if context.format == Format::Json || runs.is_empty() {
-        return runs.iter().try_for_each(ui::json);
+        return runs.iter().try_for_each(|run| ui::json(&HeartbeatOutput::Run(run.into())));
     }
     let screen = context.screen();
     let rows: Vec<[String; 4]> = runs.iter().map(|run| line(run, &screen.when)).collect();

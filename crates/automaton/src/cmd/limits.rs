@@ -19,8 +19,6 @@ use automaton_signer::{
 };
 use automaton_store::Reader;
 use clap::{Args, Subcommand};
-use serde::Serialize;
-use serde_json::json;
 
 use super::CommandContext;
 use super::passphrase::PassphraseArgs;
@@ -29,6 +27,7 @@ use crate::args::usdc;
 use crate::error::CliError;
 use crate::home::DATABASE;
 use crate::role::signer::home_of;
+use crate::view::limits::{LimitsMessageView, LimitsOutput};
 
 /// Commands for the ceilings.
 #[derive(Debug, Subcommand)]
@@ -134,8 +133,8 @@ pub(crate) fn run(
                     .hint("start the automaton once, or give the passphrase instead")
             })?;
             let text = message(wallet, serial, &(*to).into());
-            let document = json!({ "wallet": wallet, "serial": serial, "message": text });
-            return context.format.answer(&document, || text);
+            let view = LimitsMessageView { wallet, serial, message: text };
+            return context.format.answer(&view, || view.message.clone());
         }
         LimitsCommand::Set { to, signature, passphrase } => {
             let to = SigningLimitsChange::from(*to);
@@ -162,16 +161,8 @@ pub(crate) fn run(
             (CreatorAction::Accept(*hash), by_passphrase(passphrase)?)
         }
     };
-    let standing = LimitsReport { in_wallet, standing: ask_signer(&signer, &ask, proof)? };
-    context.format.answer(&standing, || describe(&standing))
-}
-
-/// The limits, and what the wallet held when the automaton last read its balance.
-#[derive(Serialize)]
-struct LimitsReport {
-    #[serde(flatten)]
-    standing: SignerStatus,
-    in_wallet: Option<MicroUsdc>,
+    let limits = LimitsOutput::new(&ask_signer(&signer, &ask, proof)?, in_wallet);
+    context.format.answer(&limits, || describe(&limits))
 }
 
 /// Reads what the wallet held when the automaton last read its balance; `None` where it never
@@ -212,9 +203,8 @@ pub(super) fn ask_signer(
     }
 }
 
-fn describe(report: &LimitsReport) -> String {
-    let LimitsReport { standing, in_wallet } = report;
-    let SignerStatus { limits, spent, creator, permits, .. } = standing;
+fn describe(report: &LimitsOutput) -> String {
+    let LimitsOutput { limits, spent, creator, permits, in_wallet, .. } = report;
     let creator = creator.map_or_else(|| "none".to_owned(), |it| it.to_string());
     let one = match in_wallet.filter(|have| *have < limits.per_payment) {
         Some(have) => format!("{have}, all that the wallet has (limit {})", limits.per_payment),
@@ -238,15 +228,17 @@ fn describe(report: &LimitsReport) -> String {
         "One payment: at most {one}\n{rows}, {made} of {most} payments made\nYour address: {creator}"
     );
     text.extend(permits.iter().map(|line| format!("\nMay be signed: {line}")));
-    if let Some(hash) = standing.asked {
-        text.extend(standing.asked_for.iter().map(|line| format!("\nNot accepted: {line}")));
+    if let Some(hash) = report.asked {
+        text.extend(report.asked_for.iter().map(|line| format!("\nNot accepted: {line}")));
         text.push_str(&format!("\n`automaton limits accept {hash}` accepts it"));
     }
-    format!("{text}\nFingerprint: {}", standing.rules)
+    format!("{text}\nFingerprint: {}", report.rules)
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn usdc(whole: u64) -> MicroUsdc {
@@ -268,7 +260,7 @@ mod tests {
             "asked_for": [], "asked": null,
         }))
         .unwrap();
-        describe(&LimitsReport { standing, in_wallet })
+        describe(&LimitsOutput::new(&standing, in_wallet))
     }
 
     #[test]

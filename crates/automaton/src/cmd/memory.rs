@@ -19,7 +19,6 @@ use automaton_memory::render;
 use automaton_memory::shown::{self, ShownMemory};
 use automaton_store::EmbeddingProgress;
 use clap::{Args, Subcommand, ValueHint};
-use serde_json::json;
 
 use super::CommandContext;
 use super::send::send_or_store;
@@ -31,6 +30,7 @@ use crate::text_file::corrected;
 use crate::ui::text::plain;
 use crate::ui::units::many;
 use crate::ui::{self, wrap};
+use crate::view::memory::{ForgottenView, ImportedView, VectorsView};
 
 /// Items among which the best are chosen.
 const CANDIDATES_MAX: u32 = 500;
@@ -141,8 +141,8 @@ fn vectors(context: &CommandContext) -> Result<(), CliError> {
     let model = runtime()?.block_on(embedder.embed(Vec::new()))?.model;
     let EmbeddingProgress { model: of, vectors, waiting } = reader.embedding_progress()?;
     let (vectors, waiting) = if of == model { (vectors, waiting) } else { (0, vectors + waiting) };
-    let told = json!({ "model": model, "vectors": vectors, "waiting": waiting });
-    context.format.answer(&told, || {
+    let view = VectorsView { model, vectors, waiting };
+    context.format.answer(&view, || {
         let waits = match waiting {
             0 => "none waits".to_owned(),
             waiting => format!(
@@ -150,6 +150,7 @@ fn vectors(context: &CommandContext) -> Result<(), CliError> {
                  for the next time"
             ),
         };
+        let model = &view.model;
         format!("model {model}: {} with vectors, {waits}", many(vectors, "item"))
     })
 }
@@ -182,8 +183,8 @@ fn forget(context: &CommandContext, id: MemoryId) -> Result<(), CliError> {
     }
     match send_or_store(&home, &ControlRequest::Forget { memory: id })?.0 {
         ControlResponse::Forgotten { was_there } => {
-            let told = json!({ "memory": id, "was_there": was_there });
-            context.format.answer(&told, || format!("forgotten: {id}"))
+            let view = ForgottenView { memory: id, was_there };
+            context.format.answer(&view, || format!("forgotten: {id}"))
         }
         other => Err(unexpected(other)),
     }
@@ -246,8 +247,9 @@ fn import(context: &CommandContext, file: &Path) -> Result<(), CliError> {
             other => return Err(unexpected(other)),
         }
     }
-    let told = json!({ "imported": imported });
-    context.format.answer(&told, || format!("imported: {}", many(imported, "item")))
+    context
+        .format
+        .answer(&ImportedView { imported }, || format!("imported: {}", many(imported, "item")))
 }
 
 fn missing(id: MemoryId) -> CliError {

@@ -7,7 +7,6 @@ use automaton_core::id::MessageId;
 use automaton_core::wire::control::{ControlRequest, ControlResponse};
 use automaton_store::{ConversationMessage, MessageStatus, Reader, Speaker};
 use clap::{Args, Subcommand};
-use serde_json::json;
 
 use super::CommandContext;
 use super::send::send_or_store;
@@ -17,6 +16,7 @@ use crate::ui::text::{plain, short};
 use crate::ui::when::WallClock;
 use crate::ui::wrap::{hanging, wrapped};
 use crate::ui::{self, Format};
+use crate::view::messages::{MessageClosedView, MessageDetailsView, MessageView};
 
 /// Characters of a message in a list.
 const SHOWN_CHARS_MAX: usize = 200;
@@ -67,7 +67,7 @@ fn list(context: &CommandContext, lines: u32) -> Result<(), CliError> {
         return ui::line("No messages");
     }
     for message in &messages {
-        context.format.answer(message, || {
+        context.format.answer(&MessageView::from(message), || {
             let text = short(&message.body.text, SHOWN_CHARS_MAX);
             let head = hanging(&head(&name, &clock, message), width);
             format!("{head}\n{}", wrapped(&text, width, "  ", "  "))
@@ -82,7 +82,8 @@ fn show(context: &CommandContext, id: MessageId) -> Result<(), CliError> {
     let answer = reader.answer_to(id)?.map(|answer| answer.id);
     let name = reader.life()?.name;
     let clock = context.clock();
-    context.format.answer(&json!({ "message": message, "answer": answer }), || {
+    let view = MessageDetailsView { message: MessageView::from(&message), answer };
+    context.format.answer(&view, || {
         let mut text = head(&name, &clock, &message);
         if let Some(file) = &message.file {
             text.push_str(&format!("\nin its workspace: {}", plain(file)));
@@ -105,7 +106,7 @@ fn close(context: &CommandContext, id: MessageId) -> Result<(), CliError> {
     };
     match send_or_store(&home, &ControlRequest::Close { message: id })?.0 {
         ControlResponse::Closed { was_open } => {
-            context.format.answer(&json!({ "message": id, "was_open": was_open }), || {
+            context.format.answer(&MessageClosedView { message: id, was_open }, || {
                 if was_open {
                     format!("closed: message {id} is shown to the model no more")
                 } else {

@@ -35,6 +35,7 @@ pub(crate) mod prompt;
 pub(crate) mod provision;
 mod pull;
 pub(crate) mod sandbox;
+mod schema;
 pub(crate) mod send;
 pub(crate) mod soul;
 pub(crate) mod status;
@@ -60,7 +61,7 @@ use automaton_store::{Reader, Store};
 use self::model::ModelCommand;
 use crate::args::{BrainFlags, Cli, CliCommand, Globals, RemoteFlags};
 use crate::config::env::Environment;
-use crate::config::file::{self, ConfigFile};
+use crate::config::file::ConfigFile;
 use crate::config::resolve::{self, ResolvedConfig};
 use crate::error::CliError;
 use crate::home::{DATABASE, Scratch};
@@ -253,7 +254,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, CliError> {
         CliCommand::Bench(args) => return lab::run(&context, "bench", args),
         CliCommand::Topup(args) => wallet::top_up(&context, &args),
         CliCommand::Constitution => print::constitution(),
-        CliCommand::Schema => print::json_document(&file::schema()),
+        CliCommand::Schema(args) => schema::run(&context, &args),
         CliCommand::Completions { shell } => print::completions(shell),
     }?;
     Ok(ExitCode::SUCCESS)

@@ -17,7 +17,6 @@ use automaton_inference::routing::RoutingMatrix;
 use automaton_sandbox::{Launcher, probe};
 use automaton_store::ModelSpend;
 use clap::{Args, Subcommand};
-use serde_json::json;
 
 use super::CommandContext;
 use super::pull::{self, PullArgs};
@@ -33,6 +32,10 @@ use crate::role::provider;
 use crate::ui::text::plain;
 use crate::ui::units::size;
 use crate::ui::{self, Format, table};
+use crate::view::models::{
+    CeilingView, ConfiguredModelsView, LocalModelView, LocalModelsView, ModelChoiceView,
+    ModelListOutput, ModelSpendReportView, ModelSpendView, ModelUseView,
+};
 
 /// The word for the model that the configuration names.
 const USUAL: &str = "usual";
@@ -120,13 +123,8 @@ fn list(context: &CommandContext) -> Result<(), CliError> {
     let matrix = RoutingMatrix::built_in()?.with(&resolved.model_strategy.routing);
     let local = LocalModels::read(&home)?;
     if context.format == Format::Json {
-        let LocalModels { here, catalogue } = &local;
-        let here: Vec<_> = here.iter().map(|(entry, _)| entry).collect();
-        let models = models;
-        let rules = matrix;
-        return ui::json(
-            &json!({ "models": models, "rules": rules, "here": here, "catalogue": catalogue }),
-        );
+        let view = ConfiguredModelsView { models, rules: (&matrix).into(), local: local.view() };
+        return ui::json(&ModelListOutput::Configured(view));
     }
     let head = ["Model", "Served by", "Window", "In", "Out", "For"].map(str::to_owned);
     let rows: Vec<_> = std::iter::once(head).chain(models.iter().map(model_row)).collect();
@@ -164,6 +162,15 @@ impl LocalModels {
         Ok(Self { here, catalogue })
     }
 
+    /// Builds their view.
+    fn view(&self) -> LocalModelsView {
+        let Self { here, catalogue } = self;
+        LocalModelsView {
+            here: here.iter().map(|(entry, _)| entry.into()).collect(),
+            catalogue: catalogue.iter().map(LocalModelView::from).collect(),
+        }
+    }
+
     /// A line for each.
     fn lines(&self) -> Vec<String> {
         let here = self.here.iter().map(|(LocalModelEntry { name, .. }, bytes)| {
@@ -189,9 +196,7 @@ impl LocalModels {
 /// Lists the models that could think on this machine, and says why there are no others.
 fn list_local(context: &CommandContext, home: &Path, why: &CliError) -> Result<(), CliError> {
     let local = LocalModels::read(home)?;
-    let LocalModels { here, catalogue } = &local;
-    let models: Vec<_> = here.iter().map(|(entry, _)| entry).collect();
-    context.format.answer(&json!({ "here": models, "catalogue": catalogue }), || {
+    context.format.answer(&ModelListOutput::Local(local.view()), || {
         let mut lines = local.lines();
         lines.push(format!("Others are listed once there is one: {}.", why.what));
         lines.join("\n")
@@ -232,8 +237,8 @@ fn why(context: &CommandContext, turn: Option<u64>) -> Result<(), CliError> {
         };
         return Err(CliError::user(what).hint("`automaton turns` lists its turns"));
     };
-    let told = json!({ "turn": turn, "choice": choice });
-    context.format.answer(&told, || in_words(turn, &choice))
+    let view = ModelChoiceView { turn, choice };
+    context.format.answer(&view, || in_words(turn, &view.choice))
 }
 
 fn in_words(turn: u64, choice: &ModelChoice) -> String {
@@ -271,10 +276,11 @@ fn spend(context: &CommandContext, args: &SpendArgs) -> Result<(), CliError> {
     let ceilings = resolved.ceilings();
     let of: Vec<_> = ceilings
         .each(&spent)
-        .map(|(scope, spent, limit)| json!({ "key": scope.key(), "spent": spent, "limit": limit }))
+        .map(|(scope, spent, limit)| CeilingView { key: scope.key().to_owned(), spent, limit })
         .collect();
-    let told = json!({ "since": since, "models": models, "ceilings": of });
-    context.format.answer(&told, || {
+    let rows = models.iter().map(ModelSpendView::from).collect();
+    let view = ModelSpendReportView { since, models: rows, ceilings: of };
+    context.format.answer(&view, || {
         let head = ["Model", "Answers", "Read", "Cached", "Written", "Cost"].map(str::to_owned);
         let rows: Vec<_> = std::iter::once(head).chain(models.iter().map(spend_row)).collect();
         let mut text = table::list(&rows, context.screen().width());
@@ -303,9 +309,9 @@ fn choose(context: &CommandContext, model: &str) -> Result<(), CliError> {
     let (answer, running) =
         send_or_store(&home, &ControlRequest::UseModel { model: model.clone() })?;
     let ControlResponse::ModelChosen { model } = answer else { return Err(unexpected(answer)) };
-    let told = json!({ "model": model, "running": running });
-    context.format.answer(&told, || {
-        let who = model.as_ref().map_or("the usual model", ModelId::as_str);
+    let view = ModelUseView { model, running };
+    context.format.answer(&view, || {
+        let who = view.model.as_ref().map_or("the usual model", ModelId::as_str);
         let when = if running { "from its next turn on" } else { "when it runs, if it is served" };
         format!("{} thinks {when}.", plain(who))
     })

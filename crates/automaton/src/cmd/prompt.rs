@@ -2,7 +2,6 @@
 
 use automaton_agent::Preview;
 use automaton_agent::prompt::transcript;
-use serde_json::json;
 
 use super::{CommandContext, id_generator};
 use crate::error::CliError;
@@ -12,6 +11,7 @@ use crate::role::embedder::embedder;
 use crate::role::{agent, provider};
 use crate::stack;
 use crate::ui::{self, Format, text::plain};
+use crate::view::memory::PromptView;
 
 /// Shows the prompt of the next turn and the tools beside it. It only looks.
 pub(crate) fn run(context: &CommandContext) -> Result<(), CliError> {
@@ -36,30 +36,7 @@ pub(crate) fn run(context: &CommandContext) -> Result<(), CliError> {
     let preview = runtime.block_on(preview)?;
     let Preview { prompt, tools, left_out } = &preview;
     if context.format == Format::Json {
-        let layers: Vec<_> = prompt
-            .layers
-            .iter()
-            .map(|layer| {
-                json!({ "name": layer.name, "tokens": layer.tokens, "cap_tokens": layer.cap_tokens })
-            })
-            .collect();
-        let messages: Vec<_> = prompt
-            .messages
-            .iter()
-            .map(|message| {
-                json!({ "role": format!("{:?}", message.role).to_lowercase(), "content": message.content })
-            })
-            .collect();
-        let tools: Vec<_> = tools
-            .iter()
-            .map(|tool| {
-                json!({ "name": tool.name, "description": tool.description,
-                    "parameters": tool.parameters })
-            })
-            .collect();
-        return ui::json(&json!({ "messages": messages, "tools": tools, "left_out": left_out,
-            "layers": layers, "tools_tokens": prompt.tools_tokens,
-            "window_tokens": prompt.window_tokens }));
+        return ui::json(&PromptView::from(&preview));
     }
     ui::line(&plain(&transcript(&prompt.messages)))?;
     ui::line("--- tools, sent beside it")?;

@@ -4,7 +4,6 @@ use automaton_client::CloudClient;
 use automaton_core::money::Microcents;
 use automaton_core::time::{Clock, SystemClock};
 use automaton_wallet::SignerClient;
-use serde_json::json;
 
 use super::CommandContext;
 use super::payment::{CloudKey, CloudNames};
@@ -16,6 +15,7 @@ use crate::http::{client, origin};
 use crate::process::{executable, runtime};
 use crate::role::signer::{self, SignerLaunchConfig, home_of};
 use crate::ui::units::or_unknown;
+use crate::view::wallet::AccountView;
 
 /// Signs in to a cloud, and keeps the key that it gives.
 pub(crate) fn run(context: &CommandContext, args: &ProvisionArgs) -> Result<(), CliError> {
@@ -47,7 +47,8 @@ pub(crate) fn run(context: &CommandContext, args: &ProvisionArgs) -> Result<(), 
     account.write(&home)?;
     let cloud = origin(url)?.to_string();
     let path = home.join(KEY_FILE);
-    context.format.answer(&json!({ "cloud": cloud, "address": address, "key": path }), || {
+    let view = AccountView { cloud: cloud.clone(), address, key: path.clone() };
+    context.format.answer(&view, || {
         format!("Wallet {address} has an account with {cloud}; its key is in {}", path.display())
     })
 }

@@ -13,7 +13,6 @@ use automaton_core::error::ErrorClass;
 use automaton_net::{Deadlines, Header, HttpMethod, HttpRequest, HttpResponse, NetError, Url};
 use automaton_sandbox::fs::disk_space;
 use clap::Args;
-use serde_json::json;
 
 use super::CommandContext;
 use super::new_brain::confirm;
@@ -25,6 +24,7 @@ use crate::process::runtime;
 use crate::ui::say;
 use crate::ui::text::plain;
 use crate::ui::units::size;
+use crate::view::models::PulledModelView;
 
 /// The largest model file, in bytes.
 const BYTES_MAX: u64 = 1 << 40;
@@ -405,8 +405,8 @@ fn report(
     file: &Path,
     how: &str,
 ) -> Result<(), CliError> {
-    let told = json!({ "model": entry, "file": file });
-    context.format.answer(&told, || {
+    let view = PulledModelView { model: entry.into(), file: file.to_owned() };
+    context.format.answer(&view, || {
         let name = &entry.name;
         format!("{name} {how}: think with it by `./up --model {name}`")
     })

@@ -26,7 +26,6 @@ use automaton_memory::tokens;
 use automaton_sandbox::{HOME_INSIDE, process::LockGuard};
 use automaton_store::{ChosenModel, OutboxMessage, Reader};
 use clap::{Args, ValueHint};
-use serde_json::json;
 use tokio::task::spawn_blocking;
 
 use super::chat::spoken;
@@ -39,6 +38,10 @@ use crate::home::{self, DATABASE};
 use crate::ui::text::plain;
 use crate::ui::wrap::hanging;
 use crate::ui::{self, Format};
+use crate::view::send::{
+    AnswerView, AnsweredMessageView, SendOutput, StoppingView, StoredMessageView,
+    UnansweredMessageView, WokenView,
+};
 
 /// Interval at which a starting automaton is asked again.
 const POLL: Duration = Duration::from_millis(100);
@@ -120,8 +123,10 @@ pub(crate) fn run(context: &CommandContext, args: &SendArgs) -> Result<(), CliEr
     let delivered = deliver(&home, &text, &new_key(&id_generator()))?;
     let (next, file) = delivery_outlook(&home, delivered, &text, before);
     let DeliveryReceipt { message, running } = delivered;
-    let told = json!({ "message": message, "running": running, "next": next, "file": file });
-    context.format.answer(&told, || hanging(&stored(message, &next), context.screen().width()))
+    let view = StoredMessageView { message, running, next: next.clone(), file };
+    context.format.answer(&SendOutput::Stored(view), || {
+        hanging(&stored(message, &next), context.screen().width())
+    })
 }
 
 /// Sends a message, and waits for the answer.
@@ -173,10 +178,10 @@ async fn wait(
                 return Ok(());
             }
             let file = talk.reader().utterance(message)?.and_then(|sent| sent.file);
-            let told = json!({ "message": message, "file": file, "answer": {
-                "id": answer.id, "text": answer.body.text, "at": answer.at,
-            } });
-            context.format.answer(&told, || plain(&answer.body.text))
+            let text = answer.body.text.clone();
+            let reply = AnswerView { id: answer.id, text, at: answer.at };
+            let view = AnsweredMessageView { message, file, answer: reply };
+            context.format.answer(&SendOutput::Answered(view), || plain(&answer.body.text))
         }
         MessageOutcome::Unanswered(why) => unanswered(context, message, why),
     }
@@ -190,7 +195,8 @@ fn stored(message: MessageId, next: &str) -> String {
 /// The end of a wait without an answer.
 fn unanswered(context: &CommandContext, message: MessageId, why: CliError) -> Result<(), CliError> {
     if context.format == Format::Json {
-        ui::json(&json!({ "message": message, "answer": null, "reason": why.line() }))?;
+        let view = UnansweredMessageView { message, answer: (), reason: why.line() };
+        ui::json(&SendOutput::Unanswered(view))?;
     }
     Err(why)
 }
@@ -291,7 +297,7 @@ pub(crate) fn wake(context: &CommandContext, reason: &str) -> Result<(), CliErro
     let reason = reason.chars().take(REASON_CHARS_MAX).collect();
     match send_or_store(&home, &ControlRequest::Wake { reason })?.0 {
         ControlResponse::Woken => {
-            context.format.answer(&json!({ "woken": true }), || "it will wake".to_owned())
+            context.format.answer(&WokenView { woken: true }, || "it will wake".to_owned())
         }
         other => Err(unexpected(other)),
     }
@@ -303,7 +309,7 @@ pub(crate) fn stop(context: &CommandContext) -> Result<(), CliError> {
     match control::ask(&home, &ControlRequest::Stop)? {
         ControlResponse::Stopping => {
             let words = || "it stops after the step it is in".to_owned();
-            context.format.answer(&json!({ "stopping": true }), words)
+            context.format.answer(&StoppingView { stopping: true }, words)
         }
         other => Err(unexpected(other)),
     }

@@ -12,7 +12,6 @@ use automaton_memory::soul::{self, alignment, differences};
 use automaton_policy::guard::Guard;
 use automaton_store::Reader;
 use clap::Subcommand;
-use serde_json::json;
 
 use super::CommandContext;
 use super::send::send_or_store;
@@ -23,6 +22,7 @@ use crate::role::signer::wallet_of;
 use crate::text_file;
 use crate::ui::text::plain;
 use crate::ui::wrap;
+use crate::view::memory::{SoulChangedView, SoulDifferenceView, SoulHistoryView, SoulView};
 
 /// The largest file that is read, in bytes.
 const BYTES_MAX: u64 = 256 << 10;
@@ -109,14 +109,18 @@ fn show(
     let life = reader.life()?;
     let far = alignment(&soul.core_purpose, &soul.anchor);
     let last = reader.last_reflection()?;
-    let told = json!({ "version": found, "soul": soul, "alignment": far.to_string(),
-        "suggestion": last.as_ref().map(|last| &last.suggestion) });
-    context.format.answer(&told, || {
-        let of = (found.version, found.at);
-        let reflected = last.map(|last| last.at);
+    let reflected = last.as_ref().map(|last| last.at);
+    let view = SoulView {
+        version: found,
+        soul,
+        alignment: far.to_string(),
+        suggestion: last.map(|last| last.suggestion),
+    };
+    context.format.answer(&view, || {
+        let of = (view.version.version, view.version.at);
         let wallet = wallet_of(home).map(|address| address.to_string());
         let who = (wallet.as_deref(), file.creator_address.as_deref(), reflected);
-        plain(soul_file(&life, of, &soul, who).trim_end())
+        plain(soul_file(&life, of, &view.soul, who).trim_end())
     })
 }
 
@@ -124,15 +128,15 @@ fn history(context: &CommandContext, reader: &Reader, lines: u32) -> Result<(), 
     let versions = reader.soul_versions(lines)?;
     let broken = reader.broken_soul()?;
     let clock = context.clock();
-    let told = json!({ "versions": versions, "broken": broken });
-    context.format.answer(&told, || {
+    let view = SoulHistoryView { versions, broken };
+    context.format.answer(&view, || {
         let line = |version: &SoulVersion| {
             let SoulVersion { version, source, at, reason, hash, .. } = version;
             let hash = hash.get(..12).unwrap_or(hash);
             let line = format!("v{version} [{source}] {} {hash}: {reason}", clock.at(*at));
             wrap::hanging(&plain(&line), context.screen().width())
         };
-        let mut lines: Vec<String> = versions.iter().map(line).collect();
+        let mut lines: Vec<String> = view.versions.iter().map(line).collect();
         lines.push(match broken {
             None => "Nobody has changed one of them since.".to_owned(),
             Some(version) => format!("Version {version} was changed after it was kept!"),
@@ -157,7 +161,11 @@ fn diff(
     let found = differences(&before, &after);
     let rows: Vec<_> = found
         .iter()
-        .map(|(section, was, is)| json!({ "section": section, "was": was, "is": is }))
+        .map(|(section, was, is)| SoulDifferenceView {
+            section: *section,
+            was: was.clone(),
+            is: is.clone(),
+        })
         .collect();
     context.format.answer(&rows, || {
         if found.is_empty() {
@@ -200,10 +208,9 @@ fn change(
         .map_err(|fault| CliError::user(fault.to_string()).hint("nothing was changed"))?;
     let request = ControlRequest::ChangeSoul { from: now.version, soul: Box::new(wanted), reason };
     match send_or_store(home, &request)?.0 {
-        ControlResponse::SoulChanged { version } => {
-            let told = json!({ "version": version });
-            context.format.answer(&told, || format!("its soul is version {version} now"))
-        }
+        ControlResponse::SoulChanged { version } => context
+            .format
+            .answer(&SoulChangedView { version }, || format!("its soul is version {version} now")),
         other => Err(unexpected(other)),
     }
 }

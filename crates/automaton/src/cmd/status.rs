@@ -2,25 +2,20 @@
 //!
 //! It only looks: it takes no lock, migrates nothing and wakes nobody.
 
+use std::path::Path;
+
 use alloy_primitives::Address;
 use automaton_core::alert::Alert;
-use automaton_core::id::{AutomatonId, RemoteMachineId};
-use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_core::pnl::PnlGrouping;
-use automaton_core::record::SleepState;
-use automaton_core::snapshot::SnapshotRecord;
 use automaton_core::state::AgentState;
-use automaton_core::tier::SurvivalTier;
 use automaton_core::time::{Clock, Span, SystemClock, Timestamp};
-use automaton_core::vitals::Vitals;
-use automaton_core::wire::control::{ControlRequest, ControlResponse, LiveStatus};
+use automaton_core::wire::control::{ControlRequest, ControlResponse};
 use automaton_sandbox::{Launcher, probe};
-use automaton_store::{AutomatonRow, InboxCounts, PortSales, Reader};
-use serde::Serialize;
-use serde_json::json;
+use automaton_store::{AutomatonRow, PortSales, Reader};
 
 use super::CommandContext;
 use super::workspace::snapshots_of;
+use crate::config::file::ConfigFile;
 use crate::control;
 use crate::error::CliError;
 use crate::home::DATABASE;
@@ -32,6 +27,10 @@ use crate::ui::text::{plain, tilde};
 use crate::ui::units::{balance, many, number, size, span};
 use crate::ui::when::{WallClock, ago};
 use crate::ui::{Viewport, phrases};
+use crate::view::status::{
+    BalanceView, InboxCountsView, NextTaskView, NotStartedView, PortSalesView, PublishedPortView,
+    RecordView, StatusOutput, StatusView,
+};
 
 /// Alerts among which those that hold are looked for: each rule has at most one.
 const ALERTS: u32 = 32;
@@ -39,112 +38,11 @@ const ALERTS: u32 = 32;
 /// Sentence for a machine that cannot run commands.
 const NO_COMMANDS: &str = "no command can run here";
 
-/// Everything that `status` says.
-#[derive(Serialize)]
-struct Status {
-    home: String,
-    automaton: AutomatonId,
-    name: String,
-    state: AgentState,
-    /// The address of its wallet; `null` without one.
-    address: Option<Address>,
-    /// That of its creator; `null` where nobody said.
-    creator: Option<String>,
-    /// The rented machine that its commands run on; `null` for a sandbox on this one.
-    sandbox: Option<String>,
-    born_at: Timestamp,
-    turns: u64,
-    sleep: Option<SleepState>,
-    hibernation: Option<String>,
-    running: Option<LiveStatus>,
-    means: FinancialStatus,
-    next_heartbeat: Option<NextTask>,
-    alerts: Vec<Alert>,
-    brain: String,
-    limits: String,
-    inbox: InboxCounts,
-    wakes_pending: usize,
-    spent: String,
-    /// Revenue.
-    earned: String,
-    /// Paid requests to its ports.
-    sold: Vec<SoldStatus>,
-    /// Ports that are open to everybody while it runs.
-    published: Vec<PublishedStatus>,
-    /// The newest snapshot of its workspace; `null` without one.
-    snapshot: Option<SnapshotRecord>,
-    record: RecordStatus,
-    version: &'static str,
-}
-
-/// Paid requests to one port.
-#[derive(Serialize)]
-struct SoldStatus {
-    machine: RemoteMachineId,
-    port: u16,
-    sales: u64,
-    amount: MicroUsdc,
-    last_at: Timestamp,
-}
-
-/// A port that is open to everybody.
-#[derive(Serialize)]
-struct PublishedStatus {
-    port: u16,
-    url: String,
-    /// USDC a request; `null` for nothing.
-    price_usdc: Option<String>,
-}
-
-#[derive(Serialize)]
-struct RecordStatus {
-    bytes: u64,
-    chain_links: u64,
-    chain_whole: bool,
-    chain_problem: Option<String>,
-}
-
-/// Means, by the latest readings. `null` for a balance that was never read, for the time of being
-/// broke if it is not, and for the start of the low-compute mode if it was not chosen.
-#[derive(Serialize)]
-struct FinancialStatus {
-    tier: Option<SurvivalTier>,
-    credits: Option<Microcents>,
-    usdc: Option<MicroUsdc>,
-    read_at: Option<Timestamp>,
-    age_ms: Option<i64>,
-    broke_for_ms: Option<i64>,
-    lives_cheaply_since: Option<Timestamp>,
-}
-
-impl FinancialStatus {
-    fn from_vitals(vitals: &Vitals, now: Timestamp) -> Self {
-        let Vitals { credits, usdc, read_at, broke_for, thrift, .. } = *vitals;
-        Self {
-            tier: vitals.tier(),
-            credits,
-            usdc,
-            read_at,
-            age_ms: read_at.map(|at| now.since(at).as_millis()),
-            broke_for_ms: broke_for.map(Span::as_millis),
-            lives_cheaply_since: thrift.map(|thrift| thrift.since),
-        }
-    }
-}
-
-/// The task of the heartbeat that is due first.
-#[derive(Serialize)]
-struct NextTask {
-    task: String,
-    /// Time; after a failed run it may be the retry.
-    at: Timestamp,
-}
-
-fn next_task(reader: &Reader) -> Result<Option<NextTask>, CliError> {
+fn next_task(reader: &Reader) -> Result<Option<NextTaskView>, CliError> {
     let tasks = reader.schedule()?.into_iter().filter(|task| task.task.enabled);
     let next_tasks = tasks.map(|task| {
         let next = task.times.next;
-        NextTask { at: task.retry_at.map_or(next, |at| at.min(next)), task: task.task.name }
+        NextTaskView { at: task.retry_at.map_or(next, |at| at.min(next)), task: task.task.name }
     });
     Ok(next_tasks.min_by_key(|task| task.at))
 }
@@ -153,13 +51,7 @@ fn next_task(reader: &Reader) -> Result<Option<NextTask>, CliError> {
 pub(crate) fn run(context: &CommandContext) -> Result<(), CliError> {
     let (home, file) = context.inhabited()?;
     if !home.join(DATABASE).exists() {
-        let shown = home.display().to_string();
-        let name = file.name.as_ref().map_or("the automaton", |name| name.as_str());
-        return context
-            .format
-            .answer(&json!({ "home": shown, "name": name, "born": false }), || {
-                format!("{} in {shown} was not started yet", plain(name))
-            });
+        return print_not_started(context, &home, &file);
     }
     let reader = Reader::open(&home.join(DATABASE))?;
     // A brain that is not configured is part of how it is, not a failure.
@@ -181,7 +73,8 @@ pub(crate) fn run(context: &CommandContext) -> Result<(), CliError> {
     let AutomatonRow { automaton, name, state, born_at, turns, sleep, .. } = reader.life()?;
     let chain = reader.verify_chain()?;
     let total = reader.profit_and_loss(PnlGrouping::Category, Timestamp::EPOCH)?.total;
-    let status = Status {
+    let balance = BalanceView::from_vitals(&reader.vitals()?, SystemClock.now());
+    let status = StatusView {
         home: home.display().to_string(),
         automaton,
         name,
@@ -196,12 +89,13 @@ pub(crate) fn run(context: &CommandContext) -> Result<(), CliError> {
             .hibernation()?
             .map(|now| format!("since {}: {}", now.since, now.reason)),
         running,
-        means: FinancialStatus::from_vitals(&reader.vitals()?, SystemClock.now()),
+        balance: balance.clone(),
+        means: balance,
         next_heartbeat: next_task(&reader)?,
         alerts: reader.alerts(ALERTS)?.into_iter().filter(Alert::is_active).collect(),
         brain,
         limits,
-        inbox: reader.inbox_counts()?,
+        inbox: reader.inbox_counts()?.into(),
         wakes_pending: reader.pending_wakes()?.len(),
         spent: total.cost.to_string(),
         earned: total.revenue.to_string(),
@@ -209,7 +103,7 @@ pub(crate) fn run(context: &CommandContext) -> Result<(), CliError> {
         published: read_published(&reader)?,
         // silent-ok: `automaton workspace snapshots` says what is wrong with them.
         snapshot: snapshots_of(&home).newest().ok().flatten(),
-        record: RecordStatus {
+        record: RecordView {
             bytes: reader.db_bytes()?,
             chain_links: chain.links,
             chain_whole: chain.is_whole(),
@@ -217,19 +111,37 @@ pub(crate) fn run(context: &CommandContext) -> Result<(), CliError> {
         },
         version: env!("CARGO_PKG_VERSION"),
     };
-    context.format.answer(&status, || in_words(&status, &context.screen()))
+    context.format.answer(&StatusOutput::Started(&status), || in_words(&status, &context.screen()))
 }
 
-fn read_sales(reader: &Reader) -> Result<Vec<SoldStatus>, CliError> {
+/// Shows an automaton that was never started.
+fn print_not_started(
+    context: &CommandContext,
+    home: &Path,
+    file: &ConfigFile,
+) -> Result<(), CliError> {
+    let name = file.name.as_ref().map_or("the automaton", |name| name.as_str());
+    let view = NotStartedView {
+        home: home.display().to_string(),
+        name: name.to_owned(),
+        born: false,
+        started: false,
+    };
+    context.format.answer(&StatusOutput::NotStarted(&view), || {
+        format!("{} in {} was not started yet", plain(name), view.home)
+    })
+}
+
+fn read_sales(reader: &Reader) -> Result<Vec<PortSalesView>, CliError> {
     let sold = reader.port_sales()?.into_iter().map(|it| {
         let PortSales { machine, port, sales, amount, last_at } = it;
-        SoldStatus { machine, port, sales, amount, last_at }
+        PortSalesView { machine, port, sales, amount, last_at }
     });
     Ok(sold.collect())
 }
 
-fn read_published(reader: &Reader) -> Result<Vec<PublishedStatus>, CliError> {
-    let published = reader.published_ports()?.into_iter().map(|it| PublishedStatus {
+fn read_published(reader: &Reader) -> Result<Vec<PublishedPortView>, CliError> {
+    let published = reader.published_ports()?.into_iter().map(|it| PublishedPortView {
         port: it.port,
         url: it.url,
         price_usdc: it.price,
@@ -246,14 +158,14 @@ fn limits_here() -> Result<String, CliError> {
     })
 }
 
-fn in_words(status: &Status, screen: &Viewport) -> String {
+fn in_words(status: &StatusView, screen: &Viewport) -> String {
     let clock = &screen.when;
     let now = SystemClock.now();
     let running = status.running.as_ref().map_or_else(
         || "no".to_owned(),
         |live| format!("for {} (process {})", span(Span::from_millis(live.uptime_ms)), live.pid),
     );
-    let InboxCounts { received, in_progress, processed, failed } = status.inbox;
+    let InboxCountsView { received, in_progress, processed, failed } = status.inbox;
     let mut inbox = format!("{} waiting, {processed} answered", many(received, "message"));
     for (count, what) in [(in_progress, "being read"), (failed, "given up")] {
         if count > 0 {
@@ -279,7 +191,7 @@ fn in_words(status: &Status, screen: &Viewport) -> String {
         ("Creator", status.creator.as_deref().map_or_else(|| "not named".to_owned(), plain)),
         ("Running", running),
         ("State", state_in_words(status, clock, now)),
-        ("Balance", means_in_words(&status.means, clock, now)),
+        ("Balance", means_in_words(&status.balance, clock, now)),
         ("Thinks with", plain(&status.brain)),
         ("Inbox", inbox),
         ("Alerts", alerts_in_words(&status.alerts)),
@@ -307,9 +219,9 @@ fn in_words(status: &Status, screen: &Viewport) -> String {
 }
 
 /// The revenue, with what the ports sold.
-fn earned_in_words(status: &Status, now: Timestamp) -> String {
+fn earned_in_words(status: &StatusView, now: Timestamp) -> String {
     let mut text = status.earned.clone();
-    for SoldStatus { port, sales, amount, last_at, .. } in &status.sold {
+    for PortSalesView { port, sales, amount, last_at, .. } in &status.sold {
         let requests = many(*sales, "request");
         let last = ago(*last_at, now);
         text.push_str(&format!("; {requests} to port {port} for {amount}, the last {last}"));
@@ -317,7 +229,7 @@ fn earned_in_words(status: &Status, now: Timestamp) -> String {
     text
 }
 
-fn snapshot_in_words(status: &Status, now: Timestamp) -> String {
+fn snapshot_in_words(status: &StatusView, now: Timestamp) -> String {
     let Some(newest) = &status.snapshot else {
         return "none of its workspace yet".to_owned();
     };
@@ -329,8 +241,8 @@ fn snapshot_in_words(status: &Status, now: Timestamp) -> String {
     format!("{files}, {}, taken {taken}{left}", size(newest.bytes))
 }
 
-fn published_in_words(status: &Status) -> String {
-    let line = |it: &PublishedStatus| {
+fn published_in_words(status: &StatusView) -> String {
+    let line = |it: &PublishedPortView| {
         let price = it.price_usdc.as_ref().map(|price| format!(" for {} USDC", plain(price)));
         format!("port {} at {}{}", it.port, plain(&it.url), price.unwrap_or_default())
     };
@@ -348,7 +260,7 @@ fn address_in_words(address: Option<Address>) -> String {
     address.map_or_else(|| "none: it has no wallet".to_owned(), |address| address.to_string())
 }
 
-fn state_in_words(status: &Status, clock: &WallClock, now: Timestamp) -> String {
+fn state_in_words(status: &StatusView, clock: &WallClock, now: Timestamp) -> String {
     let mut told = phrases::state(status.state).to_owned();
     let is_awake = matches!(
         status.state,
@@ -370,9 +282,8 @@ fn state_in_words(status: &Status, clock: &WallClock, now: Timestamp) -> String 
     told
 }
 
-fn means_in_words(means: &FinancialStatus, clock: &WallClock, now: Timestamp) -> String {
-    let FinancialStatus { tier, credits, usdc, read_at, broke_for_ms, lives_cheaply_since, .. } =
-        means;
+fn means_in_words(means: &BalanceView, clock: &WallClock, now: Timestamp) -> String {
+    let BalanceView { tier, credits, usdc, read_at, broke_for_ms, lives_cheaply_since, .. } = means;
     let Some(((tier, credits), read)) = tier.zip(*credits).zip(*read_at) else {
         return "not read yet".to_owned();
     };
@@ -390,10 +301,10 @@ fn means_in_words(means: &FinancialStatus, clock: &WallClock, now: Timestamp) ->
     )
 }
 
-fn next_task_in_words(task: Option<&NextTask>, clock: &WallClock, now: Timestamp) -> String {
+fn next_task_in_words(task: Option<&NextTaskView>, clock: &WallClock, now: Timestamp) -> String {
     match task {
         None => "no task is planned".to_owned(),
-        Some(NextTask { task, at }) => {
+        Some(NextTaskView { task, at }) => {
             format!("next is {}, at {} ({})", plain(task), clock.near(*at, now), ago(*at, now))
         }
     }

@@ -20,7 +20,6 @@ use automaton_store::{
     TurnRef, WakeCauseDetails,
 };
 use clap::Args;
-use serde::Serialize;
 
 use super::CommandContext;
 use crate::error::CliError;
@@ -28,6 +27,7 @@ use crate::ui::text::{indented, plain, short};
 use crate::ui::units::{capital, many, number, span};
 use crate::ui::when::WallClock;
 use crate::ui::{Format, phrases, words, wrap};
+use crate::view::turns::TurnDetailsView;
 
 /// Arguments of `turn`.
 #[derive(Debug, Args)]
@@ -38,14 +38,6 @@ pub(crate) struct TurnArgs {
     /// Show the text of the prompt as well
     #[arg(long)]
     prompt: bool,
-}
-
-/// A turn as `--json` has it.
-#[derive(Serialize)]
-struct TurnView<'a> {
-    #[serde(flatten)]
-    dossier: &'a TurnDetails,
-    prompt: Option<&'a PromptRecord>,
 }
 
 /// Shows one turn.
@@ -70,7 +62,7 @@ pub(crate) fn run(context: &CommandContext, args: &TurnArgs) -> Result<(), CliEr
     if context.format == Format::Json && !args.prompt {
         prompt.iter_mut().flat_map(|sent| &mut sent.layers).for_each(PromptLayerRecord::drop_text);
     }
-    let shown = TurnView { dossier: &dossier, prompt: prompt.as_ref() };
+    let shown = TurnDetailsView::new(&dossier, prompt.as_ref());
     context.format.answer(&shown, || {
         let screen = context.screen();
         let told = in_full(&dossier, prompt.as_ref(), args, &screen.when);

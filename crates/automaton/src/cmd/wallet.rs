@@ -30,8 +30,6 @@ use automaton_store::Store;
 use automaton_wallet::{ChainClient, SignerClient};
 use qrcode::QrCode;
 use qrcode::render::unicode::Dense1x2;
-use serde::Serialize;
-use serde_json::json;
 
 use super::limits::ask_signer;
 use super::passphrase::PassphraseArgs;
@@ -48,6 +46,10 @@ use crate::http::{client, origin, url};
 use crate::process::{executable, runtime};
 use crate::role::signer::{self, SignerLaunchConfig, TokenLaunchConfig, home_of};
 use crate::ui::text::plain;
+use crate::view::wallet::{
+    FundOutput, FundRequestView, FundedGasView, FundedView, NewWalletView, PurchaseReceiptView,
+    WalletView,
+};
 
 /// USDC that `fund` gives where nothing else is said.
 const FUND_USDC: MicroUsdc = MicroUsdc::new(20_000_000);
@@ -86,7 +88,7 @@ pub(crate) fn run(context: &CommandContext, command: &WalletCommand) -> Result<(
         WalletCommand::Show => {
             let address = keystore_of(&automaton)?.address();
             let known = || address.map_or_else(|| "no address".to_owned(), |a| a.to_string());
-            context.format.answer(&json!({ "address": address }), known)
+            context.format.answer(&WalletView { address }, known)
         }
     }
 }
@@ -129,10 +131,10 @@ fn begin(
             Some(CreatorProof::Passphrase(words)),
         )?;
     }
-    let document = json!({ "address": address, "keystore": file, "creator": creator });
-    context.format.answer(&document, || {
-        format!("Wallet {address}; its key is encrypted in {}", file.display())
-    })
+    let view = NewWalletView { address, keystore: file.clone(), creator };
+    context
+        .format
+        .answer(&view, || format!("Wallet {address}; its key is encrypted in {}", file.display()))
 }
 
 /// Has a dev chain's faucet give the wallet some USDC, or shows where to send it.
@@ -164,11 +166,10 @@ pub(crate) fn fund(context: &CommandContext, args: &FundArgs) -> Result<(), CliE
         Ok::<_, CliError>(chain.fund(address, usdc).await?)
     });
     let transaction = funded.map_err(|failure| faucet.explain(failure))?;
-    context
-        .format
-        .answer(&json!({ "address": address, "usdc": usdc, "transaction": transaction }), || {
-            format!("Wallet {address} got {usdc}, by transaction {transaction}")
-        })
+    let view = FundedView { address, usdc, transaction: transaction.clone() };
+    context.format.answer(&FundOutput::Usdc(view), || {
+        format!("Wallet {address} got {usdc}, by transaction {transaction}")
+    })
 }
 
 /// Has a dev chain's faucet give ether to the account that pays a cloud's gas: the one that the
@@ -211,7 +212,8 @@ fn fund_gas(context: &CommandContext, args: &FundArgs) -> Result<(), CliError> {
         Ok::<_, CliError>(chain.fund_gas(address, wei).await?)
     });
     funded.map_err(|failure| node.explain(failure))?;
-    context.format.answer(&json!({ "address": address, "wei": wei.to_string() }), || {
+    let view = FundedGasView { address, wei: wei.to_string() };
+    context.format.answer(&FundOutput::Gas(view), || {
         format!("Account {address} got {} ether for gas", amount.decimal())
     })
 }
@@ -231,21 +233,10 @@ fn ask_for_funds(
         .map_err(|error| CliError::internal("cannot draw the address", &error))?
         .render::<Dense1x2>()
         .build();
-    context.format.answer(&json!({ "address": address, "usdc": amount, "uri": uri }), || {
+    let view = FundRequestView { address, usdc: amount, uri: uri.clone() };
+    context.format.answer(&FundOutput::Request(view), || {
         format!("{code}\n\nSend {amount} on {name} to {address}\n{uri}")
     })
-}
-
-#[derive(Serialize)]
-struct PurchaseReceipt<'a> {
-    payment: String,
-    paid_usdc: MicroUsdc,
-    transaction: Option<&'a str>,
-    settled: bool,
-    /// For how many dollars of credits it is: of the purchase that was open, if one was.
-    credits_usd: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    held_up: Option<&'a str>,
 }
 
 /// Checks that credits are sold for so many dollars.
@@ -318,13 +309,13 @@ fn show_purchase(
     bought: &PurchaseReport,
 ) -> Result<(), CliError> {
     let PurchaseReport { payment, usd, amount, transaction, settled, held_up } = bought;
-    let receipt = PurchaseReceipt {
+    let receipt = PurchaseReceiptView {
         payment: payment.to_string(),
         paid_usdc: *amount,
-        transaction: transaction.as_deref(),
+        transaction: transaction.clone(),
         settled: *settled,
         credits_usd: *usd,
-        held_up: held_up.as_deref(),
+        held_up: held_up.clone(),
     };
     context.format.answer(&receipt, || {
         let standing = match (settled, held_up) {

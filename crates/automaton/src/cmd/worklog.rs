@@ -2,12 +2,12 @@
 
 use automaton_agent::worklog;
 use automaton_core::trust::Label;
-use serde_json::json;
 
 use super::CommandContext;
 use crate::error::CliError;
 use crate::home::WORKSPACE;
 use crate::ui::{self, Format, text::plain};
+use crate::view::memory::WorklogTextView;
 
 /// Shows the worklog as a prompt would be given it, and whose words it may hold.
 ///
@@ -17,7 +17,7 @@ pub(crate) fn run(context: &CommandContext) -> Result<(), CliError> {
     let (home, _, reader) = context.record()?;
     let found = worklog(&home.join(WORKSPACE), &reader)?;
     if context.format == Format::Json {
-        return ui::json(&found.map(|said| json!({ "label": said.label, "text": said.text })));
+        return ui::json(&found.map(|said| WorklogTextView { label: said.label, text: said.text }));
     }
     let Some(said) = found else {
         let none = "It has noted nothing: there is no WORKLOG.md in its workspace on this machine";

@@ -26,6 +26,7 @@ mod machines;
 mod memory;
 mod money;
 mod observability;
+mod outputs;
 mod peers;
 mod pnl;
 mod policy;

@@ -11,6 +11,7 @@
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::id::{ApprovalId, MessageId, PaymentId};
@@ -128,7 +129,7 @@ pub enum ControlRequest {
 }
 
 /// The creator's word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalVerdict {
     /// Yes.
@@ -287,7 +288,7 @@ impl From<MemoryDraft> for NewMemory {
 }
 
 /// A model that an automaton may think with.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ModelStatus {
     /// Its name.
     pub model: ModelId,
@@ -312,7 +313,7 @@ pub struct ModelStatus {
 }
 
 /// State that only the running process knows.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LiveStatus {
     /// Its process id.

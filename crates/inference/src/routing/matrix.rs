@@ -67,6 +67,18 @@ impl RoutingMatrix {
         self
     }
 
+    /// Returns the longest silence of a server by task, in seconds.
+    #[must_use]
+    pub const fn timeouts(&self) -> &BTreeMap<InferenceTask, u32> {
+        &self.timeout_seconds
+    }
+
+    /// Returns the rules by tier and task.
+    #[must_use]
+    pub const fn rules(&self) -> &RoutingRules {
+        &self.tiers
+    }
+
     /// The models that a rule names, best first; none, where there is no rule.
     pub(super) fn models(&self, tier: SurvivalTier, task: InferenceTask) -> Vec<RoutedModel> {
         let rule = self.rule(tier, task);

@@ -15,7 +15,6 @@ use automaton_core::wire::control::{ControlRequest, ControlResponse};
 use automaton_signer::signer_of;
 use automaton_store::{ChainHead, Hash, Reader};
 use automaton_wallet::{AuditHead, SignerClient};
-use serde::{Deserialize, Serialize};
 
 use super::super::CommandContext;
 use super::super::passphrase::PassphraseArgs;
@@ -26,28 +25,17 @@ use crate::home;
 use crate::process::{executable, runtime};
 use crate::role::signer::{self, SignerLaunchConfig, home_of};
 use crate::text_file;
+use crate::view::audit::AuditHeadView;
 
 /// The largest file with a head, in bytes.
 const FILE_BYTES_MAX: u64 = 4096;
-
-/// A head as it is printed.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct HeadOutput {
-    entries: u64,
-    /// In hexadecimal.
-    head: String,
-    /// The text that was signed, with the signature as its last line.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    signed: Option<String>,
-}
 
 /// Prints the head of a record that is whole.
 pub(super) fn print(context: &CommandContext) -> Result<(), CliError> {
     let (.., reader) = context.record()?;
     let ChainHead { entries, hash } = read_whole(&reader)?;
-    let printed = HeadOutput { entries, head: hash.to_string(), signed: None };
-    context.format.answer(&printed, || format!("Entries: {entries}\nHead: 0x{hash}"))
+    let view = AuditHeadView { entries, head: hash.to_string(), signed: None };
+    context.format.answer(&view, || format!("Entries: {entries}\nHead: 0x{hash}"))
 }
 
 /// Prints it with the wallet's signature: the running automaton's signer is asked, else one
@@ -63,8 +51,8 @@ pub(super) fn sign(context: &CommandContext, passphrase: &PassphraseArgs) -> Res
     };
     let kept = SavedHead::parse(&text)?;
     let ChainHead { entries, hash } = kept.head;
-    let printed = HeadOutput { entries, head: hash.to_string(), signed: Some(text.clone()) };
-    context.format.answer(&printed, || text)
+    let view = AuditHeadView { entries, head: hash.to_string(), signed: Some(text.clone()) };
+    context.format.answer(&view, || text)
 }
 
 fn sign_alone(
@@ -130,7 +118,7 @@ impl SavedHead {
     }
 
     fn parse(text: &str) -> Result<Self, CliError> {
-        let printed: Option<HeadOutput> = match text.trim_start().starts_with('{') {
+        let printed: Option<AuditHeadView> = match text.trim_start().starts_with('{') {
             true => {
                 let printed = serde_json::from_str(text);
                 Some(printed.map_err(|error| none().because(&error))?)
@@ -138,8 +126,8 @@ impl SavedHead {
             false => None,
         };
         match printed {
-            Some(HeadOutput { signed: Some(signed), .. }) => Self::of_lines(&signed),
-            Some(HeadOutput { entries, head, signed: None }) => {
+            Some(AuditHeadView { signed: Some(signed), .. }) => Self::of_lines(&signed),
+            Some(AuditHeadView { entries, head, signed: None }) => {
                 Ok(Self { head: ChainHead { entries, hash: hash(&head)? }, wallet: None })
             }
             None => Self::of_lines(text),

@@ -14,13 +14,13 @@ use automaton_store::{
     ChainDivergence, ChainLink, ChainReport, ExportHeader, LinkKind, verify_export,
 };
 use clap::{Subcommand, ValueHint};
-use serde_json::json;
 
 use self::head::SavedHead;
 use super::CommandContext;
 use super::passphrase::PassphraseArgs;
 use crate::error::CliError;
 use crate::ui::{self, text::short, when::WallClock};
+use crate::view::audit::{AuditEntryView, AuditVerifyView, ChainDivergenceView, ExportHeaderView};
 
 /// Rows that were tampered with of which a failure tells, besides the first.
 const SHOWN_ROWS_MAX: usize = 10;
@@ -107,15 +107,15 @@ fn verify(
     };
     let links = report.links;
     let end = report.head;
-    let document = json!({
-        "whole": report.is_whole() && departure.is_none(),
-        "entries": links,
-        "head": end.to_string(),
-        "broken": report.broken.as_ref().map(ToString::to_string),
-        "rows": report.rows.iter().map(ToString::to_string).collect::<Vec<_>>(),
-        "since_head": &departure,
-    });
-    let told = context.format.answer(&document, || {
+    let view = AuditVerifyView {
+        whole: report.is_whole() && departure.is_none(),
+        entries: links,
+        head: end.to_string(),
+        broken: report.broken.as_ref().map(ToString::to_string),
+        rows: report.rows.iter().map(ToString::to_string).collect(),
+        since_head: departure.as_ref().map(ChainDivergenceView::from),
+    };
+    let told = context.format.answer(&view, || {
         let since = if kept.is_some() { ", and nothing before that head has changed" } else { "" };
         match (&report.broken, &departure) {
             (None, None) => format!("The record is whole: {links} entries, head {end}{since}"),
@@ -177,7 +177,7 @@ fn show(
     })?;
     let clock = context.clock();
     for link in &last {
-        context.format.answer(link, || words(link, &clock))?;
+        context.format.answer(&AuditEntryView::from(link), || words(link, &clock))?;
     }
     Ok(())
 }
@@ -217,7 +217,7 @@ fn export(context: &CommandContext, file: &Path) -> Result<(), CliError> {
     if !head.is_empty() {
         ui::say("it holds what the automaton read and wrote: keep it where only you can read it");
     }
-    context.format.answer(&record, || {
+    context.format.answer(&ExportHeaderView::from(&record), || {
         format!("{}: {} entries, head {}", file.display(), head.entries, head.hash)
     })
 }

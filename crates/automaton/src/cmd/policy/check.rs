@@ -2,19 +2,11 @@
 
 use std::path::Path;
 
-use serde::Serialize;
-
 use super::super::CommandContext;
 use super::judge::read;
 use crate::error::CliError;
 use crate::operator;
-
-#[derive(Serialize)]
-struct PolicyCheckReport<'a> {
-    file: &'a Path,
-    rules: usize,
-    notes: Vec<String>,
-}
+use crate::view::policy::PolicyCheckView;
 
 /// Checks the file, and tells what is without effect.
 pub(super) fn run(context: &CommandContext, file: Option<&Path>) -> Result<(), CliError> {
@@ -30,7 +22,7 @@ pub(super) fn run(context: &CommandContext, file: Option<&Path>) -> Result<(), C
     };
     let (rules, notes) = operator::parse(&path, &text)?;
     let notes: Vec<String> = notes.iter().map(ToString::to_string).collect();
-    let checked = PolicyCheckReport { file: &path, rules: rules.len(), notes };
+    let checked = PolicyCheckView { file: path.clone(), rules: rules.len(), notes };
     context.format.answer(&checked, || {
         let noted = |note: &String| format!("\n  {}:{note}", path.display());
         let notes: String = checked.notes.iter().map(noted).collect();

@@ -1,9 +1,8 @@
 //! `policy init`: a commented file of rules to begin with.
 
-use serde_json::json;
-
 use super::super::CommandContext;
 use crate::error::CliError;
+use crate::view::policy::PolicyFileView;
 use crate::{home, operator};
 
 /// Writes the file, unless there is one.
@@ -15,7 +14,7 @@ pub(super) fn run(context: &CommandContext) -> Result<(), CliError> {
             .hint("change it as you like; `automaton policy check` checks it"));
     }
     home::write_atomically(&path, operator::DEFAULT_TEXT.as_bytes(), 0o600)?;
-    context.format.answer(&json!({ "file": path }), || {
+    context.format.answer(&PolicyFileView { file: path.clone() }, || {
         format!("{}: it holds from the automaton's next start", path.display())
     })
 }

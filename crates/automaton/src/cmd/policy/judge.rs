@@ -21,6 +21,7 @@ use super::super::CommandContext;
 use crate::error::CliError;
 use crate::operator;
 use crate::text_file;
+use crate::view::policy::JudgementView;
 
 /// The most that is read of a call or a file of cases, in bytes.
 const INPUT_BYTES_MAX: u64 = 4 << 20;
@@ -39,7 +40,7 @@ pub(super) fn run(context: &CommandContext, rules: Option<&Path>) -> Result<(), 
         )
     })?;
     let judged = bench.judge(&asked)?;
-    context.format.answer(&judged, || words(&judged))
+    context.format.answer(&JudgementView::from(&judged), || words(&judged))
 }
 
 /// A verdict in words.

@@ -10,29 +10,20 @@ use automaton_core::time::RateWindow;
 use automaton_core::tool::ToolSpec;
 use automaton_core::trust::Label;
 use automaton_policy::catalogue::{self, AuthorityNeeds, LiftedBy, RuleDescription, TABLE};
-use automaton_policy::rates::LIMITS;
+use automaton_policy::rates::{LIMITS, Limit};
 use automaton_store::{DecisionRecord, NewDecision};
 use automaton_tools::list;
-use serde::Serialize;
 use serde_json::json;
 
 use super::super::CommandContext;
 use crate::error::CliError;
 use crate::ui::{phrases, text::short};
+use crate::view::policy::{
+    AuthorityView, ExplainedDecisionView, PolicyExplainOutput, PolicyToolView, PolicyView,
+    RateLimitView, RuleListView, RuleView,
+};
 
-/// A rule as it is printed.
-#[derive(Debug, Serialize)]
-struct RuleListing {
-    id: &'static str,
-    code: &'static str,
-    sentence: &'static str,
-    advice: &'static str,
-    lifted_by: &'static str,
-    #[serde(skip)]
-    approval: &'static str,
-}
-
-impl From<RuleDescription> for RuleListing {
+impl From<RuleDescription> for RuleView {
     fn from(about: RuleDescription) -> Self {
         let RuleDescription { id, code, sentence, advice, lifted_by } = about;
         let approval = approval(lifted_by);
@@ -48,33 +39,40 @@ pub(super) fn show(context: &CommandContext) -> Result<(), CliError> {
         let found = Label::ALL.into_iter().zip(row.answering);
         found.filter(|(_, outcome)| *outcome == wanted).map(|(label, _)| label).collect()
     };
-    let rules: Vec<RuleListing> = catalogue::rules().map(RuleListing::from).collect();
-    let printed = json!({
-        "tools": tools.iter().map(|tool| json!({
-            "name": tool.name, "category": tool.category, "risk": tool.risk,
-        })).collect::<Vec<_>>(),
-        "authority": TABLE.iter().map(|row| json!({
-            "kind": row.kind,
-            "effect": row.effect,
-            "having_read": row.having_read,
-            "alone": by(row, DecisionOutcome::Allow),
-            "asks": by(row, DecisionOutcome::Ask),
-            "never": by(row, DecisionOutcome::Deny),
-        })).collect::<Vec<_>>(),
-        "rules": rules,
-        "limits": LIMITS.iter().map(|limit| json!({
-            "rule": limit.rule, "kind": limit.kind, "max": limit.max,
-            "window_ms": match limit.window {
-                RateWindow::Last(span) => Some(span.as_millis()),
-                RateWindow::Wake => None,
-            },
-        })).collect::<Vec<_>>(),
-    });
-    context.format.answer(&printed, || page(&tools, &rules))
+    let rules: Vec<RuleView> = catalogue::rules().map(RuleView::from).collect();
+    let tool = |tool: &ToolSpec| PolicyToolView {
+        name: tool.name.to_string(),
+        category: tool.category,
+        risk: tool.risk,
+    };
+    let authority = |row: &AuthorityNeeds| AuthorityView {
+        kind: row.kind,
+        effect: row.effect,
+        having_read: row.having_read,
+        alone: by(row, DecisionOutcome::Allow),
+        asks: by(row, DecisionOutcome::Ask),
+        never: by(row, DecisionOutcome::Deny),
+    };
+    let limit = |limit: &Limit| RateLimitView {
+        rule: limit.rule,
+        kind: limit.kind,
+        max: limit.max,
+        window_ms: match limit.window {
+            RateWindow::Last(span) => Some(span.as_millis()),
+            RateWindow::Wake => None,
+        },
+    };
+    let view = PolicyView {
+        tools: tools.iter().map(tool).collect(),
+        authority: TABLE.iter().map(authority).collect(),
+        rules,
+        limits: LIMITS.iter().map(limit).collect(),
+    };
+    context.format.answer(&view, || page(&tools, &view.rules))
 }
 
 /// The same for people.
-fn page(tools: &[ToolSpec], rules: &[RuleListing]) -> String {
+fn page(tools: &[ToolSpec], rules: &[RuleView]) -> String {
     let mut text = "Tools, their families, and how much harm they can do".to_owned();
     for ToolSpec { name, category, risk, .. } in tools {
         let family = json!(category);
@@ -98,7 +96,7 @@ fn page(tools: &[ToolSpec], rules: &[RuleListing]) -> String {
         text.truncate(text.trim_end().len());
     }
     text.push_str("\n\nRules");
-    for RuleListing { id, code, sentence, approval, .. } in rules {
+    for RuleView { id, code, sentence, approval, .. } in rules {
         add(&mut text, format_args!("\n  {id}  {code}\n    {sentence} {approval}"));
     }
     text
@@ -123,11 +121,12 @@ const fn word(outcome: DecisionOutcome) -> &'static str {
 pub(super) fn explain(context: &CommandContext, id: &str) -> Result<(), CliError> {
     let named = rules_named(id);
     if let [rule] = named.as_slice() {
-        return context.format.answer(rule, || in_words(rule));
+        return context.format.answer(&PolicyExplainOutput::Rule(rule.clone()), || in_words(rule));
     }
     if !named.is_empty() {
         let words = || named.iter().map(in_words).collect::<Vec<_>>().join("\n");
-        return context.format.answer(&json!({ "rules": named }), words);
+        let view = RuleListView { rules: named.clone() };
+        return context.format.answer(&PolicyExplainOutput::Rules(view), words);
     }
     if id.contains('.') {
         let none = CliError::user(format!("there is no rule '{}'", short(id, 60)));
@@ -138,11 +137,12 @@ pub(super) fn explain(context: &CommandContext, id: &str) -> Result<(), CliError
         let none = CliError::user(format!("there is no decision '{}' on record", short(id, 60)));
         return Err(none.hint("`automaton turn --json` shows their ids"));
     };
-    let objected: Vec<RuleListing> = catalogue::rules()
+    let objected: Vec<RuleView> = catalogue::rules()
         .filter(|about| found.decision.rules_triggered.iter().any(|id| id == about.id.as_str()))
-        .map(RuleListing::from)
+        .map(RuleView::from)
         .collect();
-    context.format.answer(&json!({ "decision": found, "rules": objected }), || {
+    let view = ExplainedDecisionView { decision: (&found).into(), rules: objected.clone() };
+    context.format.answer(&PolicyExplainOutput::Decision(Box::new(view)), || {
         let DecisionRecord { id, call, tool, decision, at } = &found;
         let NewDecision { outcome, code, reason, risk, .. } = decision;
         let tool = short(tool, 64);
@@ -163,16 +163,16 @@ pub(super) fn explain(context: &CommandContext, id: &str) -> Result<(), CliError
 
 /// The rules of a name: of an id such as `risk.dangerous`, or of the code that the screen shows,
 /// such as `EXTERNAL_DANGEROUS_TOOL`, which several rules may have.
-fn rules_named(name: &str) -> Vec<RuleListing> {
+fn rules_named(name: &str) -> Vec<RuleView> {
     let name = name.trim().trim_start_matches("rule ");
     let is_it = |about: &RuleDescription| {
         about.id.as_str() == name || about.code.name().eq_ignore_ascii_case(name)
     };
-    catalogue::rules().filter(is_it).map(RuleListing::from).collect()
+    catalogue::rules().filter(is_it).map(RuleView::from).collect()
 }
 
-fn in_words(rule: &RuleListing) -> String {
-    let RuleListing { id, code, sentence, advice, approval, .. } = rule;
+fn in_words(rule: &RuleView) -> String {
+    let RuleView { id, code, sentence, advice, approval, .. } = rule;
     format!("{id} ({code})\n  {sentence}\n  {advice}\n  {approval}")
 }
 

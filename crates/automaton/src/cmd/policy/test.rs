@@ -2,21 +2,14 @@
 
 use std::path::Path;
 
-use automaton_core::wire::judge::{JudgeCases, JudgeExpectation, JudgeResponse};
-use serde::Serialize;
+use automaton_core::wire::judge::{JudgeCases, JudgeExpectation};
 
 use super::super::CommandContext;
 use super::judge::{PolicyTestBench, read, words};
 use crate::error::CliError;
 use crate::text_file;
 use crate::ui::text::plain;
-
-#[derive(Serialize)]
-struct CaseResult<'a> {
-    name: &'a str,
-    met: bool,
-    judged: &'a JudgeResponse,
-}
+use crate::view::policy::PolicyCaseView;
 
 /// Tries each case; a failure when one comes out otherwise.
 pub(super) fn run(
@@ -33,7 +26,8 @@ pub(super) fn run(
         wrong += usize::from(!met);
         let name = &case.name;
         let judged = &judged;
-        context.format.answer(&CaseResult { name, met, judged }, || {
+        let view = PolicyCaseView { name: name.clone(), met, judged: judged.into() };
+        context.format.answer(&view, || {
             let JudgeExpectation { outcome, rule } = &case.expect;
             let rule = rule.as_ref().map_or_else(String::new, |rule| format!(" by {rule}"));
             let wanted = format!("\n  expected {outcome:?}{rule}").to_lowercase();
