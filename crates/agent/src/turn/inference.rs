@@ -175,18 +175,6 @@ async fn give_up(
     Err(error)
 }
 
-/// The most that the answer can cost, and what it is estimated to cost.
-fn costs(
-    model: &ModelInfo,
-    ask: &CompletionRequest,
-    reads: u32,
-) -> Result<[Microcents; 2], InferenceError> {
-    let most = money::at_most(model, ask);
-    let likely = model.prices.at_most(reads, ask.max_tokens);
-    let both = most.and_then(|most| Ok([most, likely?]));
-    both.map_err(|source| InferenceError::Cost { source })
-}
-
 /// Returns true if all ceilings and the credits leave room for the longest answer.
 fn has_room(ctx: &AgentContext, wake: &WakeContext) -> bool {
     let credits = wake.balances.and_then(|balances| balances.credits);
@@ -258,55 +246,6 @@ fn answer_lengths(prompt: &Prompt, limits: RouteLimits, wake: &WakeContext) -> (
     match wake.vitals.effective_tier().is_some_and(SurvivalTier::is_poor) {
         true => (usual, usual),
         false => (usual, ruled(prompt.longest_tokens).max(usual)),
-    }
-}
-
-/// Result of waiting for a model.
-enum Heard {
-    Answer(Result<Completion, InferenceError>),
-    /// It was given up, since the process or the wake should end.
-    Interrupted(AnswerEnd),
-}
-
-/// Waits for an answer, unless the process or the wake should end.
-async fn listen(
-    ctx: &AgentContext,
-    turn: TurnId,
-    provider: &dyn Provider,
-    ask: &CompletionRequest,
-) -> Heard {
-    let sink = DeltaSink { deps: &ctx.deps, turn };
-    let span = debug_span!("model", model = %provider.model().id, messages = ask.messages.len());
-    let is_recorded = ctx.deps.treasury.is_some() && ask.name.is_some();
-    let mut asking = Box::pin(heard(provider, ask, &sink, is_recorded).instrument(span));
-    tokio::select! {
-        biased;
-        // Cancel-safe: a dropped answer is asked for again.
-        () = ctx.interrupted() => {
-            let late = match &ask.name {
-                Some(_) => tokio::time::timeout(LAST_ANSWER_WITHIN, asking).await.ok(),
-                None => None,
-            };
-            Heard::Interrupted(late.map_or(AnswerEnd::Unheard, end_of))
-        }
-        answered = &mut asking => Heard::Answer(answered),
-    }
-}
-
-/// The answer. One that a cloud has recorded under the name of its question, and that was lost on
-/// the way here, is asked for once more by that name: it is charged once.
-async fn heard(
-    provider: &dyn Provider,
-    ask: &CompletionRequest,
-    sink: &dyn TokenSink,
-    is_recorded: bool,
-) -> Result<Completion, InferenceError> {
-    match provider.complete(ask, sink).await {
-        Err(lost) if is_recorded && !lost.costs_nothing() => {
-            // What comes of the second says nothing of the first, which may have been charged.
-            provider.complete(ask, sink).await.or(Err(lost))
-        }
-        answered => answered,
     }
 }
 
