@@ -176,7 +176,7 @@ impl ControlServer {
                 return Ok(TalkEnd::Over);
             }
         };
-        if let Some(work) = SnapshotWork::of(&command)
+        if let Some(work) = SnapshotWork::from_command(&command)
             && let Some(permit) = try_permit(&self.room.snapshots)
         {
             return Ok(TalkEnd::Snapshots(SnapshotClient { stream, work, _permit: permit }));
@@ -254,7 +254,7 @@ impl ControlServer {
         let body = Labelled::new(Label::Creator, "creator", text);
         match self.deps.store.receive(body.clone(), Some(key)).await {
             Ok(message) => {
-                let body = Labelled { text: shown(body.text), ..body };
+                let body = Labelled { text: shorten(body.text), ..body };
                 self.deps.emit(Event::MessageReceived { message, body });
                 self.signals.wake.notify_one();
                 ControlResponse::Sent { message }
@@ -538,7 +538,7 @@ async fn write_answer(stream: &mut UnixStream, answer: &ControlResponse) -> io::
 }
 
 /// Shortens a message for its event.
-fn shown(text: String) -> String {
+fn shorten(text: String) -> String {
     match text.char_indices().nth(SHOWN_CHARS_MAX) {
         None => text,
         Some((end, _)) => {

@@ -27,7 +27,7 @@ use crate::metered::NotAnswered;
 use crate::money;
 use crate::survival;
 use crate::turn::{self, AgentContext, ClaimLimit, TurnFailure, TurnOutcome, WakeContext};
-use crate::wake::told;
+use crate::wake::wake_inputs;
 use crate::wake_limits::{TurnAllowance, WakeLimit, WakeLimits, WakeUsage, WarningFlags};
 
 /// The rest after a ceiling that no time alone lifts.
@@ -116,7 +116,8 @@ async fn open(ctx: &AgentContext, causes: &[WakeCause]) -> Result<SessionId, Age
     ctx.handles.workspace.snapshots().begin_wake();
     tell_change(ctx, before, AgentState::Waking, "a wake cycle begins");
     ctx.deps.emit(Event::WakeStarted { session, causes: causes.to_vec() });
-    let (from, to) = (AgentState::Waking, AgentState::Running);
+    let from = AgentState::Waking;
+    let to = AgentState::Running;
     store.transition(from, to, "awake").await?;
     tell_change(ctx, from, to, "awake");
     Ok(session)
@@ -140,7 +141,7 @@ impl<'a> Cycle<'a> {
         let vitals = snapshot.vitals;
         let wake = WakeContext {
             session,
-            told: told(ctx, causes).await?,
+            told: wake_inputs(ctx, causes).await?,
             wake_turn: 1,
             wake_turns: ctx.settings.limits.turns_per_wake,
             creators: false,
@@ -156,7 +157,9 @@ impl<'a> Cycle<'a> {
             spend: snapshot.spend,
         };
         let governor = Governor::new(ctx.settings.limits);
-        let (last, told, reminded) = (None, WarningFlags::default(), false);
+        let last = None;
+        let told = WarningFlags::default();
+        let reminded = false;
         let snapshot = Some(snapshot);
         Ok(Self { ctx, governor, wake, left, last, told, reminded, snapshot })
     }
@@ -184,17 +187,20 @@ impl<'a> Cycle<'a> {
     }
 
     pub(crate) async fn used(&self) -> Result<WakeUsage, AgentError> {
-        let (store, turns) = (&self.ctx.deps.store, self.governor.turns());
+        let store = &self.ctx.deps.store;
+        let turns = self.governor.turns();
         if !self.bounds().costs {
             return Ok(WakeUsage { turns, ..WakeUsage::default() });
         }
-        let (unattended, spend) = (store.unattended_usage().await?, store.thinking_cost().await?);
+        let unattended = store.unattended_usage().await?;
+        let spend = store.thinking_cost().await?;
         Ok(WakeUsage { turns, unattended, spend, most: self.wake.most })
     }
 
     /// The same as it was read.
     fn used_at(&self, snapshot: &WakeSnapshot) -> WakeUsage {
-        let (turns, most) = (self.governor.turns(), self.wake.most);
+        let turns = self.governor.turns();
+        let most = self.wake.most;
         let WakeSnapshot { unattended, spend, .. } = *snapshot;
         match self.bounds().costs {
             true => WakeUsage { turns, unattended, spend, most },
@@ -217,7 +223,8 @@ impl<'a> Cycle<'a> {
             return Ok(Some(CycleOutcome::stop(StopReason::Interrupted, None)));
         }
         self.wake.creators = read.creators;
-        let (bounds, used) = (self.bounds(), self.used_at(&read));
+        let bounds = self.bounds();
+        let used = self.used_at(&read);
         self.last = match bounds.stage(&used) {
             TurnAllowance::Room => None,
             TurnAllowance::Last(bound) => Some((bound, bounds.hand_over(bound, &used))),
@@ -227,9 +234,9 @@ impl<'a> Cycle<'a> {
             }
         };
         let mut vitals = read.vitals;
-        if let Some(balances) = money::look(ctx).await {
+        if let Some(balances) = money::check_balances(ctx).await {
             let noted = survival::note(&ctx.deps, &balances, Some(vitals)).await?;
-            money::follow(&ctx.deps, &balances, noted.as_ref(), read.state).await?;
+            money::sync_state(&ctx.deps, &balances, noted.as_ref(), read.state).await?;
             self.wake.balances = Some(balances);
             vitals = noted.unwrap_or(vitals);
         }
@@ -241,13 +248,13 @@ impl<'a> Cycle<'a> {
         self.wake.wake_turns = bounds.turns;
         ctx.handles.life.set_turns_left(bounds.turns.saturating_sub(used.turns));
         if let Some(warning) = bounds.warn(&used, &mut self.told) {
-            self.say(&warning);
+            self.add_note(&warning);
         }
         Ok(None)
     }
 
     /// Adds a sentence for the next turn; it stays until that is committed.
-    fn say(&mut self, text: &str) {
+    fn add_note(&mut self, text: &str) {
         let said = self.wake.nudge.take().map_or_else(String::new, |said| said + "\n");
         self.wake.nudge = Some(said + text);
     }
@@ -275,7 +282,8 @@ impl<'a> Cycle<'a> {
     /// last turn keeps its tools: the number is a person's measure of work, and the next start
     /// continues.
     fn turn_limit_notice(&self) -> Option<String> {
-        let (of, left) = (self.ctx.settings.pace.turns_max?, self.left?);
+        let of = self.ctx.settings.pace.turns_max?;
+        let left = self.left?;
         let nearly = |used: u32| budget::is_nearly(used.into(), of.into());
         let used = of.saturating_sub(left);
         if left == 1 && of > 1 {
@@ -347,7 +355,8 @@ impl<'a> Cycle<'a> {
 
     /// The end at a bound.
     async fn end_at(&self, bound: WakeLimit) -> Result<CycleOutcome, AgentError> {
-        let (bounds, used) = (self.bounds(), self.used().await?);
+        let bounds = self.bounds();
+        let used = self.used().await?;
         let used_up = bounds.used_up(bound, &used);
         let limits = &self.ctx.settings.limits;
         let (stop, note) = match bound {
@@ -387,7 +396,8 @@ impl<'a> Cycle<'a> {
             }
         };
         let failure = NotAnswered::OverCeiling(over);
-        let (kind, error) = (failure.kind(), failure.to_string());
+        let kind = failure.kind();
+        let error = failure.to_string();
         if let Some(turn) = turn {
             let retry_ms = Some(sleep.as_millis());
             let hint = failure.hint();
@@ -425,8 +435,10 @@ impl<'a> Cycle<'a> {
         }
         let verdict = self.governor.after_error(error.tries_max(), error.asked_wait());
         let retry_ms = verdict.as_ref().ok().map(|wait| wait.as_millis());
-        let (kind, text) = (error.kind(), chain(&error).to_string());
-        let (hint, note) = (error.hint(), error.note());
+        let kind = error.kind();
+        let text = chain(&error).to_string();
+        let hint = error.hint();
+        let note = error.note();
         let why = note.clone().or_else(|| Some(text.clone()));
         self.ctx.deps.emit(match turn {
             Some(turn) => Event::TurnFailed { turn, kind, error: text, hint, retry_ms },

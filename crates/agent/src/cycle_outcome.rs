@@ -57,7 +57,8 @@ pub(crate) async fn close(
     turns: u32,
     unstopped: StopReason,
 ) -> Result<(), AgentError> {
-    let (ctx, session) = (cycle.ctx, cycle.wake.session);
+    let ctx = cycle.ctx;
+    let session = cycle.wake.session;
     let store = &ctx.deps.store;
     let reason = end.stop.map_or(unstopped, |stop| stop.reason);
     let end = if reason == StopReason::Interrupted { drop_request(ctx, end).await? } else { end };
@@ -66,7 +67,8 @@ pub(crate) async fn close(
     let limit = ctx.settings.budgets.ceilings.per_day.filter(|_| bounds.costs);
     let day = cycle.used().await?.spend.day;
     let why = end.why.as_deref().map(|why| one_line(why).chars().take(ERROR_CHARS_MAX).collect());
-    let (used_up, day) = (end.used_up, limit.map(|limit| (day, limit)));
+    let used_up = end.used_up;
+    let day = limit.map(|limit| (day, limit));
     let told = WakeEnd { reason, turns, used_up, day, why };
     let sentence = told.to_string();
     tell_creator(cycle, &told, end.handed_over.as_deref(), in_a_row).await?;
@@ -117,7 +119,8 @@ async fn tell_creator(
     handed_over: Option<&str>,
     in_a_row: u32,
 ) -> Result<(), AgentError> {
-    let (ctx, creators) = (cycle.ctx, cycle.wake.creators);
+    let ctx = cycle.ctx;
+    let creators = cycle.wake.creators;
     let sleeps = !told.is_usual() || told.reason == StopReason::Asked;
     let open = if creators && sleeps { open(ctx).await? } else { Vec::new() };
     let is_news = in_a_row == 0 || (creators && told.reason != StopReason::Errors);

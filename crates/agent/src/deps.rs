@@ -80,7 +80,9 @@ impl AgentDeps {
 
     /// The models, with how each stands with these means.
     pub(crate) fn model_rows(&self, vitals: &Vitals) -> Vec<ModelStatus> {
-        let (thinks, chosen, now) = (self.thinker(vitals), self.providers.chosen(), self.ids.now());
+        let thinks = self.thinker(vitals);
+        let chosen = self.providers.chosen();
+        let now = self.ids.now();
         let row = |(at, known): (ModelIndex, Arc<RegisteredModel>)| {
             let info = known.provider.model();
             ModelStatus {

@@ -82,7 +82,8 @@ impl EgressConfig {
     pub fn places(&self) -> impl Iterator<Item = String> {
         let Reachable { hosts, origins } = &*self.reachable;
         let signed = self.credentials.iter().map(|credential| {
-            let (asked, header) = (inside(&credential.origin), &credential.header);
+            let asked = inside(&credential.origin);
+            let header = &credential.header;
             format!("{asked} ({header} is put in)")
         });
         hosts.iter().chain(origins).cloned().chain(signed)
@@ -186,8 +187,10 @@ impl EgressGate {
         let keys = egress.credentials.iter().filter_map(key).map(Secret::new);
         let own = own.into_iter().chain(keys).collect();
         let tool = list::commands();
-        let (behalf, passed) = (Mutex::new(behalf), AtomicBool::new(false));
-        let (refused, egress) = (AtomicU32::new(0), egress.clone());
+        let behalf = Mutex::new(behalf);
+        let passed = AtomicBool::new(false);
+        let refused = AtomicU32::new(0);
+        let egress = egress.clone();
         Self { egress, judge, ids, behalf, passed, refused, facts, tool, own, store }
     }
 
@@ -195,7 +198,8 @@ impl EgressGate {
     /// all are judged as the least trusted.
     pub fn join(&self, behalf: CallProvenance) {
         let mut one = self.behalf.lock().unwrap_or_else(PoisonError::into_inner);
-        let (input, heard) = (one.input.meet(behalf.input), one.heard.meet(behalf.heard));
+        let input = one.input.meet(behalf.input);
+        let heard = one.heard.meet(behalf.heard);
         // One approval of many commands is an approval of none.
         *one = CallProvenance { input, heard, approval: None, ..behalf };
     }
@@ -212,7 +216,8 @@ impl EgressGate {
 
     /// Judges a request, and writes down what was decided.
     async fn decide(&self, asked: &EgressRequest) -> Result<Option<CallId>, EgressRefusal> {
-        let (method, url) = (asked.method.clone(), asked.url.to_string());
+        let method = asked.method.clone();
+        let url = asked.url.to_string();
         let intent = Intent::Egress { method, url, origin: asked.origin.to_string() };
         let begun = self.ids.now();
         let own: Vec<&str> = self.own.iter().map(Secret::reveal).collect();

@@ -143,7 +143,7 @@ impl Governor {
     pub(crate) fn after_turn(&mut self, turn: &TurnSummary) -> NextAction {
         self.turns += 1;
         self.errors = 0;
-        let (is_new, moved) = self.look(turn);
+        let (is_new, moved) = self.record_novelty(turn);
         self.stale = if is_new || turn.answered { 0 } else { self.stale + 1 };
         let silent = turn.calls == 0 && !turn.answered;
         self.silent = if silent { self.silent + 1 } else { 0 };
@@ -152,7 +152,8 @@ impl Governor {
         let in_vain = turn.calls > 0 && turn.done == 0;
         self.blocked = if in_vain { self.blocked + 1 } else { 0 };
         self.faults = if turn.fault.is_some() { self.faults + 1 } else { 0 };
-        let (repeats, failure) = (self.count_repeats(turn), self.count_failures(turn));
+        let repeats = self.count_repeats(turn);
+        let failure = self.count_failures(turn);
         let found = TurnObservation { repeats, moved, failure };
         if let Some(stop) = self.stop_after(turn, &found) {
             return NextAction::Stop(stop);
@@ -162,11 +163,12 @@ impl Governor {
 
     /// Records the calls of a turn, and returns whether one is new in this wake, and whether a
     /// new one succeeded.
-    fn look(&mut self, turn: &TurnSummary) -> (bool, bool) {
+    fn record_novelty(&mut self, turn: &TurnSummary) -> (bool, bool) {
         if self.seen.len() >= SEEN_MAX {
             self.seen.clear();
         }
-        let (mut is_new, mut moved) = (false, false);
+        let mut is_new = false;
+        let mut moved = false;
         for call in &turn.made {
             if self.seen.insert(call.print) {
                 is_new = true;

@@ -94,7 +94,8 @@ pub async fn live(
 ) -> Result<AgentRunOutcome, AgentError> {
     let (end, ending) = watch::channel(false);
     let interrupt = watch::Sender::new(false);
-    let (wake, stopped) = (Arc::new(Notify::new()), Arc::default());
+    let wake = Arc::new(Notify::new());
+    let stopped = Arc::default();
     let signals = WakeSignals { wake, end, interrupt: interrupt.clone(), stopped };
     let rules = OfferRules { has_money: deps.treasury.is_some(), network: settings.egress.words() };
     let model = deps.providers.usual().provider.model().clone();
@@ -188,7 +189,7 @@ async fn recover(ctx: &AgentContext) -> Result<u32, AgentError> {
     let committed = u32::try_from(recovered.committed.len()).unwrap_or(u32::MAX);
     let turns = store.recent_turns(1, committed).await?;
     for turn in turns.into_iter().filter(|turn| recovered.committed.contains(&turn.id)) {
-        ctx.deps.emit(turn::told(turn));
+        ctx.deps.emit(turn::committed_event(turn));
     }
     recovered.answers.into_iter().for_each(|answer| ctx.deps.emit(turn::sent(answer)));
     let tools = ctx.tools.current().set;
@@ -221,11 +222,12 @@ async fn run_cycles(
     signals: &WakeSignals,
     recovered: u32,
 ) -> Result<AgentRunOutcome, AgentError> {
-    let (mut turns, mut claim) = (recovered, ClaimLimit::default());
+    let mut turns = recovered;
+    let mut claim = ClaimLimit::default();
     let turns_max = ctx.settings.pace.turns_max;
     settle_unsettled(&ctx.deps).await;
     release::tell_of_released(&ctx.deps).await?;
-    money::look(ctx).await;
+    money::check_balances(ctx).await;
     loop {
         if turns_max.is_some_and(|max| turns >= max) {
             return Ok(AgentRunOutcome { turns, reason: EndReason::TurnsUsed });
@@ -318,7 +320,8 @@ async fn wait_for_causes(
 /// The cause that messages are which wait, if it answers them now. It is the creator's
 /// where one of them is.
 async fn waiting(ctx: &AgentContext) -> Result<Option<WakeCause>, AgentError> {
-    let (store, words) = (&ctx.deps.store, "more messages are waiting");
+    let store = &ctx.deps.store;
+    let words = "more messages are waiting";
     let only = survival::answers_only(&ctx.deps, &store.vitals().await?);
     if store.messages_waiting(Some(Label::Creator)).await? > 0 {
         let reason = Labelled::new(Label::Creator, "creator", words);
@@ -389,7 +392,8 @@ async fn hibernate(
             return Ok(Some(causes));
         }
         if !std::mem::replace(&mut told, true) {
-            let (since, reason) = (hibernation.since, hibernation.reason);
+            let since = hibernation.since;
+            let reason = hibernation.reason;
             ctx.deps.emit(Event::HibernationStarted { since, reason });
         }
         tokio::select! {
@@ -420,7 +424,8 @@ async fn sleep_through(
     let planned = sleep.left(began);
     let capped = planned.into_iter().chain(ctx.settings.pace.sleep_cap).min();
     let until = capped.map(|span| began.after(span));
-    let (planned_ms, reason) = (planned.map(Span::as_millis), sleep.reason);
+    let planned_ms = planned.map(Span::as_millis);
+    let reason = sleep.reason;
     ctx.deps.emit(Event::SleepStarted { until: sleep.until, planned_ms, reason });
     let causes = loop {
         if survival::is_broke(&ctx.deps).await? {

@@ -25,7 +25,7 @@ const TOKENS_PER_MESSAGE: usize = 16;
 const TOKENS_PER_PROMPT: usize = 256;
 
 /// Looks after the credits; what is there then.
-pub(crate) async fn look(ctx: &AgentContext) -> Option<Balances> {
+pub(crate) async fn check_balances(ctx: &AgentContext) -> Option<Balances> {
     let treasury = ctx.deps.treasury.as_ref()?;
     tokio::select! {
         biased;
@@ -44,7 +44,7 @@ pub(crate) fn look_anew(ctx: &AgentContext) {
 
 /// Brings the state of one that is awake, and was in this one, to what its credits make of it, or its choice
 /// to live cheaply.
-pub(crate) async fn follow(
+pub(crate) async fn sync_state(
     deps: &AgentDeps,
     balances: &Balances,
     vitals: Option<&Vitals>,

@@ -54,8 +54,11 @@ impl PaidEmbedder {
         let prices = *self.prices.lock().unwrap_or_else(PoisonError::into_inner);
         let tokens_max = tokens_at_most(body.len(), texts.len());
         // What is asked for beside a turn is of none: the books show it by itself.
-        let (turn, goal, cloud) = (self.ids.id(), None, Some(self.cloud.clone()));
-        let (most, ceilings) = (prices.at_most(tokens_max, 0).map_err(unbooked)?, self.ceilings);
+        let turn = self.ids.id();
+        let goal = None;
+        let cloud = Some(self.cloud.clone());
+        let most = prices.at_most(tokens_max, 0).map_err(unbooked)?;
+        let ceilings = self.ceilings;
         let cost = NewCostReservation { turn, goal, most, cloud, ceilings };
         let reserved = Reservation::book(&self.store, cost).await.map_err(unbooked)?;
         let reservation = reserved.map_err(unbooked)?;
@@ -71,7 +74,8 @@ impl PaidEmbedder {
         // Tokens that nobody counted are all that there can be.
         let prompt = counted.unwrap_or(tokens_max).min(tokens_max);
         let tokens = TokenCounts { prompt, ..TokenCounts::default() };
-        let (cost, estimated) = (price(&prices, tokens).map_err(unbooked)?, counted.is_none());
+        let cost = price(&prices, tokens).map_err(unbooked)?;
+        let estimated = counted.is_none();
         let usage = Usage { prompt_tokens: prompt, cost, estimated, ..Usage::default() };
         reservation.settle(turn, &usage).await.map_err(unbooked)?;
         Ok(found)

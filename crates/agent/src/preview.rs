@@ -137,7 +137,7 @@ pub async fn preview(
         model,
         tools: told_tools(model, &set.available(model, &rules)),
         place,
-        digest: HistoryDigest::of(reader.digest(None)?.as_ref()),
+        digest: HistoryDigest::from_row(reader.digest(None)?.as_ref()),
         memory,
         soul: soul.unwrap_or_else(|| Soul::of_genesis(&settings.genesis)),
         worklog: worklog(&settings.workspace, reader)?,
@@ -153,7 +153,7 @@ pub async fn preview(
     let mut history = HistoryCache::new(Arc::new(Guard::new()?), set);
     let style = prompt::style_of(settings, model, &history);
     let mut turns = reader.recent_turns(moment.place.from, prompt::TURNS_MAX)?;
-    history.keep(moment.place.from, style);
+    history.retain_from(moment.place.from, style);
     history.add(&turns);
     let head = prompt::head_layers(&moment.material(&history, &open, &inputs));
     let too_long = prompt::too_long(&moment.material(&history, &open, &inputs), &head);
@@ -163,7 +163,7 @@ pub async fn preview(
         name_files(&mut inputs, &open);
         turns.iter_mut().for_each(|turn| name_files(&mut turn.inputs, &open));
         history.forget();
-        history.keep(moment.place.from, style);
+        history.retain_from(moment.place.from, style);
         history.add(&turns);
     }
     let prompt = prompt::build(&moment.material(&history, &open, &inputs), head);

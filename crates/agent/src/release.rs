@@ -28,7 +28,8 @@ pub(crate) async fn release_machines(deps: &AgentDeps) -> Result<bool, AgentErro
         Ok(rented) => rented.sandboxes,
         Err(error) => return Ok(is_final(&error)),
     };
-    let (mut is_done, mut running) = (true, Vec::new());
+    let mut is_done = true;
+    let mut running = Vec::new();
     for machine in rented.iter().filter(|machine| machine.status == RUNNING) {
         deps.store.begin_release(machine.id.as_str(), &machine.name).await?;
         if let Err(error) = cloud.stop_machine(MachineRef { key: &key, id: &machine.id }).await {
@@ -38,7 +39,7 @@ pub(crate) async fn release_machines(deps: &AgentDeps) -> Result<bool, AgentErro
     }
     for release in deps.store.releases().await? {
         if !running.contains(&release.machine.as_str()) {
-            tell(deps, release).await?;
+            notify_creator(deps, release).await?;
         } else if is_done {
             deps.store.end_release(release, None).await?;
         }
@@ -61,14 +62,14 @@ pub(crate) async fn tell_of_released(deps: &AgentDeps) -> Result<(), AgentError>
     for release in releases {
         let is_it = |id: &str, status: &str| id == release.machine && status == RUNNING;
         if !rented.sandboxes.iter().any(|machine| is_it(machine.id.as_str(), &machine.status)) {
-            tell(deps, release).await?;
+            notify_creator(deps, release).await?;
         }
     }
     Ok(())
 }
 
 /// Tells the creator of a machine that was stopped, once.
-async fn tell(deps: &AgentDeps, release: MachineRelease) -> Result<(), AgentError> {
+async fn notify_creator(deps: &AgentDeps, release: MachineRelease) -> Result<(), AgentError> {
     let text = format!(
         "I died, and stopped my sandbox {} ({}): it costs nothing any more, and its files stay \
          for as long as the cloud keeps them.",

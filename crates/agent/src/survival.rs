@@ -75,7 +75,9 @@ pub(crate) async fn note(
     let reading = BalanceReading { at, credits, usdc, least };
     let (vitals, changed) = deps.store.take_reading(reading).await?;
     if let Some(change) = changed {
-        let (from, to, credits) = (change.from, change.to, change.credits);
+        let from = change.from;
+        let to = change.to;
+        let credits = change.credits;
         deps.emit(Event::TierChanged { from, to, credits });
     }
     if credits.is_some() {
@@ -100,7 +102,7 @@ fn cheapest_call(deps: &AgentDeps) -> Microcents {
 
 /// Returns the cause to wake if credits fell to critical during the sleep; `None` if they cannot
 /// pay for a thought.
-pub(crate) async fn fall(
+pub(crate) async fn tier_drop_notice(
     deps: &AgentDeps,
     since: Timestamp,
     vitals: &Vitals,
@@ -183,9 +185,10 @@ pub(crate) async fn wait_for_credits(
     signals: &WakeSignals,
 ) -> Result<Option<Vec<WakeCause>>, AgentError> {
     let deps = &ctx.deps;
-    let (mut told, mut is_released) = (None, false);
+    let mut told = None;
+    let mut is_released = false;
     loop {
-        let balances = money::look(ctx).await;
+        let balances = money::check_balances(ctx).await;
         let vitals = match &balances {
             Some(balances) => note(deps, balances, None).await?,
             None => None,
@@ -233,7 +236,8 @@ async fn mark_dead(deps: &AgentDeps, from: AgentState) -> Result<bool, AgentErro
         from if from.may_become(Critical) => &[Critical, Dead],
         _ => return Ok(false),
     };
-    let (mut from, reason) = (from, "it was broke for an hour");
+    let mut from = from;
+    let reason = "it was broke for an hour";
     for to in way.iter().copied() {
         deps.store.transition(from, to, reason).await?;
         deps.emit(Event::StateChanged { from, to, reason: reason.to_owned() });
@@ -251,7 +255,8 @@ async fn mark_dead(deps: &AgentDeps, from: AgentState) -> Result<bool, AgentErro
 /// There are credits again.
 async fn mark_revived(deps: &AgentDeps, from: AgentState) -> Result<WakeCause, AgentError> {
     if from == AgentState::Dead {
-        let (to, reason) = (AgentState::Waking, "it was funded");
+        let to = AgentState::Waking;
+        let reason = "it was funded";
         deps.store.transition(from, to, reason).await?;
         deps.emit(Event::StateChanged { from, to, reason: reason.to_owned() });
         return Ok(cause(WakeSource::Money, "You were dead, and you were funded."));

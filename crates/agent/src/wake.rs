@@ -16,7 +16,7 @@ pub(crate) fn cause(source: WakeSource, reason: &str) -> WakeCause {
 }
 
 /// Returns the inputs of the first turn of a wake.
-pub(crate) async fn told(
+pub(crate) async fn wake_inputs(
     ctx: &AgentContext,
     causes: &[WakeCause],
 ) -> Result<Vec<Labelled>, AgentError> {

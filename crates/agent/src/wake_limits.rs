@@ -214,7 +214,8 @@ mod tests {
 
     #[test]
     fn four_fifths_of_a_bound_are_told_once() {
-        let (bounds, mut told) = (bounds(), WarningFlags::default());
+        let bounds = bounds();
+        let mut told = WarningFlags::default();
         assert_eq!(bounds.warn(&used(19, 19, 0), &mut told), None);
         let text = bounds.warn(&used(20, 20, 0), &mut told).unwrap();
         assert!(text.contains("20 of 25 turns") && !text.contains("answers until"), "{text}");
@@ -247,7 +248,8 @@ mod tests {
         #[test]
         fn every_wake_ends(turns in 1_u32..60, costs: bool, cost in 0..CENT) {
             let bounds = WakeLimits { turns, costs, ..bounds() };
-            let (mut count, mut spent) = (0, 0);
+            let mut count = 0;
+            let mut spent = 0;
             while let TurnAllowance::Room = bounds.stage(&used(count, count, spent)) {
                 count += 1;
                 spent += cost;

@@ -32,7 +32,7 @@ pub(crate) enum WorklogView {
 impl WorklogView {
     /// Selects the view for a prompt with this lowest label: words of others are shown only if
     /// they change nothing.
-    pub(crate) fn of(worklog: &Labelled, heard: Label) -> Self {
+    pub(crate) fn for_reader(worklog: &Labelled, heard: Label) -> Self {
         match worklog.label <= Label::Tool.meet(heard) {
             true => Self::Shown(worklog.clone()),
             false => Self::Withheld,
@@ -105,7 +105,8 @@ mod tests {
 
     #[test]
     fn words_of_others_are_shown_only_to_who_has_heard_others() {
-        let of = |label, heard| WorklogView::of(&Labelled::new(label, NAME, "next: pay"), heard);
+        let of =
+            |label, heard| WorklogView::for_reader(&Labelled::new(label, NAME, "next: pay"), heard);
         for heard in [Label::Creator, Label::Own, Label::Tool] {
             assert!(matches!(of(Label::Tool, heard), WorklogView::Shown(_)));
             assert_eq!(of(Label::Peer, heard), WorklogView::Withheld);

@@ -110,7 +110,7 @@ pub fn rank(matches: &MemoryMatches, wanted: &RecallOptions) -> Vec<MemoryItem> 
     let by_similarity = places(&items, &alike);
     let rank_of = |offset: u64, place: usize| RANK_UNIT * offset / (offset + place as u64);
     let by_words = |place: usize| rank_of(WORD_RANK_OFFSET, place);
-    let whole = whole(matches);
+    let whole = coverage_max(matches);
     let fusion = fusion(matches.embedding_kind);
     let score = |at: usize| {
         // The index gives what shares a word first, in its own order.
@@ -248,7 +248,7 @@ fn coverage(item: &MemoryItem, matches: &MemoryMatches) -> u64 {
 }
 
 /// What an item covers that has each word of the question in its text.
-fn whole(matches: &MemoryMatches) -> u64 {
+fn coverage_max(matches: &MemoryMatches) -> u64 {
     let rarities =
         matches.frequencies.iter().map(|(_, frequency)| rarity(*frequency, matches.total));
     (rarities.sum::<u64>() * (2 + TEXT_WEIGHT)).max(1)

@@ -46,7 +46,7 @@ pub fn line(shown: &ShownMemory) -> String {
 
 /// The same with the whole text, for whoever asked for this very item.
 #[must_use]
-pub fn whole(item: &MemoryItem) -> String {
+pub fn full_line(item: &MemoryItem) -> String {
     let ended = item.valid_to.map_or_else(String::new, |end| {
         let reason = if item.superseded_by.is_some() { "was replaced" } else { "ended" };
         format!("({reason} {}) ", day(end))
@@ -163,7 +163,7 @@ mod tests {
     fn an_item_that_holds_no_longer_says_so() {
         let ended = |superseded_by| {
             let valid_to = Some(Timestamp::EPOCH);
-            whole(&MemoryItem { valid_to, superseded_by, ..item(Label::Own, "x") })
+            full_line(&MemoryItem { valid_to, superseded_by, ..item(Label::Own, "x") })
         };
         assert_eq!(ended(None), "[m3 domain/api key] (ended 1970-01-01) x");
         let replaced = "[m3 domain/api key] (was replaced 1970-01-01) x";

@@ -27,7 +27,7 @@ impl Store {
     pub async fn judge_alerts(&self, against: Thresholds) -> Result<Vec<Alert>, StoreError> {
         self.write(WriteOptions::new("judge the alerts"), move |tx| {
             let measures = metrics::measure(tx, tx.now)?;
-            metrics::keep(tx, &measures)?;
+            metrics::insert_snapshot(tx, &measures)?;
             let signs = measures.signs(metrics::owed_for(tx, tx.now)?);
             let mut news = Vec::new();
             for rule in AlertRule::ALL {

@@ -9,7 +9,7 @@ use automaton_core::trust::Label;
 use automaton_sqlite::chain::Hash;
 use rusqlite::params;
 
-use crate::approvals::{one, step};
+use crate::approvals::{read_approval, step};
 use crate::codec::{Sql, get};
 use crate::error::TxError;
 use crate::thread::{ConnectionExt, Tx, sql};
@@ -124,6 +124,6 @@ fn insert(
         Sql(*expires_at)
     ];
     tx.exec(sql!("approval_insert"), params)?;
-    step(tx, &one(tx, id)?, Label::Own, "policy")?;
+    step(tx, &read_approval(tx, id)?, Label::Own, "policy")?;
     Ok(id)
 }

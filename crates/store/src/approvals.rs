@@ -135,7 +135,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::Missing`].
     pub async fn approval(&self, id: ApprovalId) -> Result<Approval, StoreError> {
-        self.run("read an approval", move |tx| one(tx, id)).await
+        self.run("read an approval", move |tx| read_approval(tx, id)).await
     }
 
     /// The question about a payment.
@@ -179,7 +179,7 @@ pub(crate) fn use_up(tx: &Tx<'_>, id: ApprovalId, call: CallId) -> Result<(), Tx
     if tx.exec(sql!("approval_use"), params![Sql(id), Sql(call)])? == 0 {
         return Err(unfit("approval", &id, "is not there to be used"));
     }
-    step(tx, &one(tx, id)?, Label::Own, "runtime")
+    step(tx, &read_approval(tx, id)?, Label::Own, "runtime")
 }
 
 /// Writes down where a question stands now.
@@ -196,7 +196,7 @@ pub(crate) fn step(
     audit::append(tx, LinkKind::Approval, &id.to_string())
 }
 
-pub(crate) fn one(connection: &Connection, id: ApprovalId) -> Result<Approval, TxError> {
+pub(crate) fn read_approval(connection: &Connection, id: ApprovalId) -> Result<Approval, TxError> {
     let found = connection.one("SELECT * FROM approvals WHERE id = ?1", [Sql(id)], approval)?;
     found.ok_or_else(|| missing("approval", &id))
 }
@@ -219,7 +219,7 @@ fn answer_one(
     answer: ApprovalVerdict,
     hand: ApprovalAuthor,
 ) -> Result<Approval, TxError> {
-    let found = one(tx, id)?;
+    let found = read_approval(tx, id)?;
     let state = match answer {
         ApprovalVerdict::Approve => ApprovalState::Approved,
         ApprovalVerdict::Deny => ApprovalState::Denied,
@@ -239,7 +239,7 @@ fn answer_one(
         ApprovalAuthor::Signature => "creator's signature",
     };
     end(tx, &found, state, Label::Creator, source)?;
-    one(tx, id)
+    read_approval(tx, id)
 }
 
 fn end(
@@ -250,7 +250,7 @@ fn end(
     source: &str,
 ) -> Result<(), TxError> {
     tx.exec(sql!("approval_answer"), params![Sql(approval.id), Sql(state), Sql(tx.now)])?;
-    step(tx, &one(tx, approval.id)?, label, source)?;
+    step(tx, &read_approval(tx, approval.id)?, label, source)?;
     let (verdict, by) = match state {
         ApprovalState::Approved => ("approved", payments::PaymentStep::Approved),
         ApprovalState::Denied => {

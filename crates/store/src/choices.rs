@@ -19,7 +19,11 @@ use crate::{Reader, Store};
 const WHAT: &str = "the choice of a model";
 
 /// Keeps how a model was chosen.
-pub(crate) fn keep(tx: &Tx<'_>, turn: TurnId, choice: Option<&ModelChoice>) -> Result<(), TxError> {
+pub(crate) fn insert_choice(
+    tx: &Tx<'_>,
+    turn: TurnId,
+    choice: Option<&ModelChoice>,
+) -> Result<(), TxError> {
     let Some(choice) = choice else { return Ok(()) };
     let text =
         serde_json::to_string(choice).map_err(|source| StoreError::Json { what: WHAT, source })?;

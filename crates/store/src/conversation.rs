@@ -65,7 +65,7 @@ pub enum MessageStatus {
 }
 
 impl MessageStatus {
-    const fn of(state: InboxState, answered_by: Option<AnsweredBy>) -> Self {
+    const fn from_state(state: InboxState, answered_by: Option<AnsweredBy>) -> Self {
         match (answered_by, state) {
             (Some(AnsweredBy::Creator), _) => Self::Closed,
             (Some(AnsweredBy::Reply | AnsweredBy::Words), _) => Self::Answered,
@@ -136,7 +136,7 @@ fn utterance(row: &Row<'_>) -> rusqlite::Result<ConversationMessage> {
         from: if state.is_some() { Speaker::Creator } else { Speaker::Automaton },
         body: labelled(row, "body")?,
         at: get(row, "at")?,
-        standing: state.map(|state| MessageStatus::of(state, answered_by)),
+        standing: state.map(|state| MessageStatus::from_state(state, answered_by)),
         reply_to: maybe(row, "reply_to")?,
         file: row.get("file")?,
     })

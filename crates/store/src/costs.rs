@@ -112,7 +112,7 @@ impl CostReservation {
 
     /// The most that it can cost.
     #[must_use]
-    pub const fn most(&self) -> Microcents {
+    pub const fn cost_max(&self) -> Microcents {
         self.most
     }
 }
@@ -220,8 +220,8 @@ impl Store {
     ) -> Result<(), StoreError> {
         self.write(WriteOptions::new("keep what was asked"), move |tx| {
             let AskedAnswer { prompt, at, reservation, choice } = &asked;
-            prompts::keep(tx, turn, prompt, *at)?;
-            choices::keep(tx, turn, choice.as_ref())?;
+            prompts::insert_prompt(tx, turn, prompt, *at)?;
+            choices::insert_choice(tx, turn, choice.as_ref())?;
             match (end, reservation) {
                 (AnswerEnd::Heard(usage), asked) => settle(tx, asked.as_ref(), turn, &usage),
                 (AnswerEnd::Refused, Some(asked)) => release(tx, asked),

@@ -34,12 +34,15 @@ impl Store {
     /// # Errors
     /// When SQLite fails.
     pub async fn turn(&self, id: TurnId) -> Result<Option<TurnRecord>, StoreError> {
-        self.run("read a turn", move |tx| one(tx, TurnRef::Id(id))).await
+        self.run("read a turn", move |tx| read_turn(tx, TurnRef::Id(id))).await
     }
 }
 
 /// One turn, if there is such a one.
-pub(crate) fn one(connection: &Connection, which: TurnRef) -> Result<Option<TurnRecord>, TxError> {
+pub(crate) fn read_turn(
+    connection: &Connection,
+    which: TurnRef,
+) -> Result<Option<TurnRecord>, TxError> {
     let mut turns = match which {
         TurnRef::Last => turns(connection, sql!("turns_newest"), [1]),
         TurnRef::Id(id) => turns(connection, sql!("turn_by_id"), [Sql(id)]),

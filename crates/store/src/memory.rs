@@ -162,7 +162,7 @@ impl Store {
         kind: String,
         name: String,
     ) -> Result<Vec<MemoryItem>, StoreError> {
-        self.run("read the memory", move |tx| named(tx, tier, &kind, &name)).await
+        self.run("read the memory", move |tx| items_named(tx, tier, &kind, &name)).await
     }
 
     /// Returns the number of current items.
@@ -188,7 +188,7 @@ pub(crate) fn remember(tx: &Tx<'_>, memory: &NewMemory) -> Result<StoreOutcome, 
     let known = match memory.name.as_str() {
         "" => Vec::new(),
         _ if memory.tier == MemoryTier::Episodic => Vec::new(),
-        name => named(tx, memory.tier, &memory.kind, name)?,
+        name => items_named(tx, memory.tier, &memory.kind, name)?,
     };
     let label = memory.body.label;
     let source = &memory.body.source;
@@ -279,7 +279,7 @@ pub(crate) fn item(connection: &Connection, id: MemoryId) -> Result<Option<Memor
     Ok(connection.one("SELECT * FROM memories WHERE id = ?1", [id.0], read)?)
 }
 
-pub(crate) fn named(
+pub(crate) fn items_named(
     connection: &Connection,
     tier: MemoryTier,
     kind: &str,

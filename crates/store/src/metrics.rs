@@ -173,7 +173,7 @@ fn wal_bytes(connection: &Connection) -> Option<u64> {
 }
 
 /// Stores a snapshot, and deletes what is older than a week.
-pub(crate) fn keep(tx: &Tx<'_>, measures: &LifetimeMetrics) -> Result<(), TxError> {
+pub(crate) fn insert_snapshot(tx: &Tx<'_>, measures: &LifetimeMetrics) -> Result<(), TxError> {
     let insert = "INSERT OR REPLACE INTO metric_snapshots (at, name, value) VALUES (?1, ?2, ?3)";
     for (name, value) in measures.snapshot() {
         tx.exec(insert, params![Sql(measures.at), name, value])?;

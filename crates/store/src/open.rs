@@ -135,6 +135,6 @@ pub(crate) fn close(tx: &Tx<'_>, id: MessageId, by: AnsweredBy) -> Result<bool, 
 
 /// The messages that a committed turn has read and nobody has answered, oldest first; of
 /// more than a prompt shows, the newest.
-pub(crate) fn seen(tx: &Tx<'_>) -> Result<Vec<MessageId>, TxError> {
+pub(crate) fn read_by_turn(tx: &Tx<'_>) -> Result<Vec<MessageId>, TxError> {
     Ok(tx.all(sql!("open_seen"), [OPEN_MESSAGES_MAX], |row| get(row, "id"))?)
 }

@@ -109,7 +109,7 @@ pub(crate) fn answer(
     turn: TurnId,
     mut body: Labelled,
 ) -> Result<Option<(MessageId, Labelled)>, TxError> {
-    let open = open::seen(tx)?;
+    let open = open::read_by_turn(tx)?;
     let Some(newest) = open.last() else { return Ok(None) };
     if body.text.len() > MESSAGE_BYTES_MAX {
         let most = MESSAGE_BYTES_MAX - CUT.len();

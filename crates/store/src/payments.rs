@@ -181,7 +181,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::Missing`].
     pub async fn payment(&self, id: PaymentId) -> Result<Payment, StoreError> {
-        self.run("read a payment", move |tx| one(tx, id)).await
+        self.run("read a payment", move |tx| read_payment(tx, id)).await
     }
 
     /// The payment of such a request that went through in the last 24 hours without
@@ -358,7 +358,7 @@ fn propose(
 }
 
 fn sign(tx: &Tx<'_>, id: PaymentId, by: &SignedPayment) -> Result<(), TxError> {
-    let found = one(tx, id)?;
+    let found = read_payment(tx, id)?;
     if found.signed.as_ref() == Some(by) {
         return Ok(());
     }
@@ -372,7 +372,7 @@ fn sign(tx: &Tx<'_>, id: PaymentId, by: &SignedPayment) -> Result<(), TxError> {
 }
 
 pub(crate) fn advance(tx: &Tx<'_>, id: PaymentId, step: &PaymentStep) -> Result<(), TxError> {
-    let found = one(tx, id)?;
+    let found = read_payment(tx, id)?;
     let next = step.state();
     if found.state == next {
         return Ok(());
@@ -444,7 +444,7 @@ fn may(found: &Payment, next: PaymentState) -> Result<(), TxError> {
     Err(unfit("payment", &found.id, why))
 }
 
-fn one(connection: &Connection, id: PaymentId) -> Result<Payment, TxError> {
+fn read_payment(connection: &Connection, id: PaymentId) -> Result<Payment, TxError> {
     let found = connection.one("SELECT * FROM payments WHERE id = ?1", [Sql(id)], payment)?;
     found.ok_or_else(|| missing("payment", &id))
 }

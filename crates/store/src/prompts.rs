@@ -60,7 +60,7 @@ pub struct PromptLayerRow {
 }
 
 /// Keeps the prompt that a turn asked with at a time.
-pub(crate) fn keep(
+pub(crate) fn insert_prompt(
     tx: &Tx<'_>,
     turn: TurnId,
     prompt: &PromptRow,

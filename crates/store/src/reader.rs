@@ -243,7 +243,7 @@ impl Reader {
     /// # Errors
     /// [`StoreError::Missing`].
     pub fn approval(&self, id: ApprovalId) -> Result<Approval, StoreError> {
-        self.read("read an approval", |connection| approvals::one(connection, id))
+        self.read("read an approval", |connection| approvals::read_approval(connection, id))
     }
 
     /// Computes the audit chain again.

@@ -60,7 +60,7 @@ pub struct ExportHeader {
 impl ExportHeader {
     /// The first line of an export of what ends like this.
     #[must_use]
-    pub fn of(head: ChainHead) -> Self {
+    pub fn from_head(head: ChainHead) -> Self {
         Self { record: TITLE.to_owned(), links: head.entries, head: head.hash.to_string() }
     }
 }
@@ -316,7 +316,7 @@ pub fn verify_export(
             problem(&link, digest)
         };
         if let Some(problem) = problem {
-            check.found(link.seq, problem);
+            check.note_problem(link.seq, problem);
         }
         open.iter_mut()
             .for_each(|open| open.rows.push((link.kind.clone(), link.subject.clone(), digest)));
@@ -418,15 +418,15 @@ impl Check {
     /// Finds lists that are missing although they were not folded, and folded ones that are there.
     fn end_lists(&mut self) {
         if let Some(seq) = self.unlisted.filter(|seq| *seq > self.floor) {
-            self.found(seq, ChainProblem::ListGone);
+            self.note_problem(seq, ChainProblem::ListGone);
         }
         if let Some(seq) = self.listed.filter(|seq| *seq <= self.floor) {
-            self.found(seq, ChainProblem::ListEdited);
+            self.note_problem(seq, ChainProblem::ListEdited);
         }
     }
 
     /// Keeps the first thing that is wrong.
-    fn found(&mut self, seq: u64, problem: ChainProblem) {
+    fn note_problem(&mut self, seq: u64, problem: ChainProblem) {
         self.broken.get_or_insert(ChainBreak { seq: Some(seq), problem });
     }
 
@@ -435,11 +435,11 @@ impl Check {
         let rows = group.rows.iter();
         let covered = rows.map(|(kind, subject, digest)| Covered { kind, subject, digest });
         if group.seq != self.links + 1 {
-            self.found(group.seq, ChainProblem::Gap);
+            self.note_problem(group.seq, ChainProblem::Gap);
         } else if group.prev != self.last {
-            self.found(group.seq, ChainProblem::Unfollowed);
+            self.note_problem(group.seq, ChainProblem::Unfollowed);
         } else if link(&group.prev, group.at.as_millis(), covered) != group.own {
-            self.found(group.seq, ChainProblem::LinkEdited);
+            self.note_problem(group.seq, ChainProblem::LinkEdited);
         }
         (self.links, self.last) = (self.links + 1, group.own);
         if self.from.is_some_and(|from| from.entries == self.links) {

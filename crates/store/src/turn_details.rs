@@ -134,7 +134,7 @@ impl Reader {
 }
 
 fn gather(connection: &Connection, which: TurnRef) -> Result<Option<TurnDetails>, TxError> {
-    let Some(turn) = history::one(connection, which)? else { return Ok(None) };
+    let Some(turn) = history::read_turn(connection, which)? else { return Ok(None) };
     let times = "SELECT asked_at, judged_at FROM turns WHERE id = ?1";
     let times = connection.one(times, [Sql(turn.id)], |row| {
         Ok((maybe(row, "asked_at")?, maybe(row, "judged_at")?))

@@ -154,8 +154,8 @@ impl Store {
         let write = write.reaches(FaultPoint::JudgementStored);
         self.write(write, move |tx| {
             if let Some(AskedAnswer { prompt, at, reservation, choice }) = &asked {
-                prompts::keep(tx, judgement.turn, prompt, *at)?;
-                choices::keep(tx, judgement.turn, choice.as_ref())?;
+                prompts::insert_prompt(tx, judgement.turn, prompt, *at)?;
+                choices::insert_choice(tx, judgement.turn, choice.as_ref())?;
                 costs::settle(tx, reservation.as_ref(), judgement.turn, &judgement.usage)?;
             }
             judge(tx, &judgement)

@@ -44,7 +44,7 @@ impl Store {
         self.write(WriteOptions::new("store what was read of the balances"), move |tx| {
             let before = read(tx)?;
             let vitals = before.after(reading);
-            keep(tx, &vitals)?;
+            write_vitals(tx, &vitals)?;
             Ok((vitals, changed(tx, &before, &vitals)?))
         })
         .await
@@ -80,7 +80,7 @@ impl Store {
             }
             let broke_for = Some(vitals.broke_for.unwrap_or_default());
             let vitals = Vitals { refused: vitals.credits, broke_for, ..vitals };
-            keep(tx, &vitals)?;
+            write_vitals(tx, &vitals)?;
             Ok(vitals)
         })
         .await
@@ -135,7 +135,7 @@ impl Store {
             let vitals = read(tx)?;
             let thrift = Some(LowComputeChoice { since: tx.now, tier: vitals.tier() });
             let vitals = Vitals { thrift, ..vitals };
-            keep(tx, &vitals)?;
+            write_vitals(tx, &vitals)?;
             Ok(vitals)
         })
         .await
@@ -191,7 +191,7 @@ pub(crate) fn read(connection: &Connection) -> Result<Vitals, TxError> {
     Ok(found.unwrap_or_default())
 }
 
-fn keep(tx: &Tx<'_>, vitals: &Vitals) -> Result<(), TxError> {
+fn write_vitals(tx: &Tx<'_>, vitals: &Vitals) -> Result<(), TxError> {
     let Vitals { credits, read_at, usdc, broke_for, refused, seen_at, thrift } = *vitals;
     let seen_at = seen_at.map(Sql);
     let broke_for = broke_for.map(Sql);

@@ -10,6 +10,7 @@ use automaton_core::trust::{Label, Labelled};
 /// # Panics
 /// When `named` has no slash.
 #[must_use]
+#[expect(clippy::expect_used, reason = "a test may end at what it did not expect")]
 pub fn memory_item(id: i64, tier: MemoryTier, named: &str, label: Label, text: &str) -> MemoryItem {
     let (kind, name) = named.split_once('/').expect("a kind and a name");
     MemoryItem {

@@ -47,7 +47,7 @@ pub struct HandleError {
 impl HandleError {
     /// Takes over the kind, the chain of causes and the hint of another error.
     #[must_use]
-    pub fn of(error: &(impl Classified + 'static)) -> Self {
+    pub fn from_error(error: &(impl Classified + 'static)) -> Self {
         Self { kind: error.kind(), message: chain(error).to_string(), hint: error.hint() }
     }
 }
@@ -239,7 +239,7 @@ mod tests {
     #[test]
     fn a_handle_takes_over_what_another_error_knows() {
         let error = PathError::Outside { path: "/etc".to_owned() };
-        let taken = HandleError::of(&error);
+        let taken = HandleError::from_error(&error);
         assert_eq!((taken.kind, taken.hint.clone()), (error.kind(), error.hint()));
         assert_eq!(taken.to_string(), error.to_string());
     }

@@ -41,7 +41,7 @@ impl FrameNonce {
     /// The end of an id: 40 random bits that were drawn for just this result or
     /// message. The same each time that it is shown.
     #[must_use]
-    pub fn of(id: impl fmt::Display) -> Self {
+    pub fn from_id(id: impl fmt::Display) -> Self {
         const CHARS: usize = 8;
         let id = id.to_string();
         let start = id.char_indices().rev().nth(CHARS - 1).map_or(0, |(at, _)| at);

@@ -116,7 +116,7 @@ pub enum TurnContinuation {
 
 impl ToolOutput {
     /// Creates a result with the label of the text's author.
-    pub(crate) fn found(label: Label, tool: &str, text: &str) -> Self {
+    pub(crate) fn labelled(label: Label, tool: &str, text: &str) -> Self {
         let text = Labelled::new(label, tool, text);
         Self { text, after: TurnContinuation::Continue, exit: None }
     }
@@ -310,7 +310,7 @@ impl PreparedCall for ReadOnlyCall {
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
             let found = (self.look)(context).await?;
-            Ok(ToolOutput::found(Label::Own, self.tool, &found))
+            Ok(ToolOutput::labelled(Label::Own, self.tool, &found))
         })
     }
 }

@@ -19,7 +19,7 @@ pub(super) enum SnapshotWork {
 
 impl SnapshotWork {
     /// The work that a command asks for, if it is about snapshots.
-    pub(super) fn of(command: &ControlRequest) -> Option<Self> {
+    pub(super) fn from_command(command: &ControlRequest) -> Option<Self> {
         match command {
             ControlRequest::TakeSnapshot => Some(Self::Take),
             ControlRequest::RestoreWorkspace { restore } => Some(Self::Restore(restore.clone())),

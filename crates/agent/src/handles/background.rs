@@ -95,7 +95,7 @@ impl SharedSandbox {
         let session = Arc::clone(&self.session);
         let started = task::spawn_blocking(move || session.run(&task)).await;
         let started = started.map_err(|_| broken("the start of a command broke down"))?;
-        started.map_err(|error| HandleError::of(&error))
+        started.map_err(|error| HandleError::from_error(&error))
     }
 }
 
@@ -126,7 +126,7 @@ async fn close_when_idle(
         if let Some(note) = reserve.exceeded() {
             known.end_all(&note);
         }
-        known.look();
+        known.notice_ends();
         let is_used = |open: &OpenSandbox| Arc::strong_count(&open.place.session) > 1;
         if known.running() == 0 && !open.as_ref().is_some_and(is_used) {
             close(&mut open);
@@ -157,7 +157,7 @@ enum CommandState {
 
 impl BackgroundCommand {
     /// Notices its end.
-    fn look(&mut self) {
+    fn notice_end(&mut self) {
         let over = matches!(&self.state, CommandState::Runs(running) if running.is_over());
         if over {
             let nothing = CommandState::Ended(Err(Arc::new(LaunchError::Lost)));
@@ -171,7 +171,7 @@ impl BackgroundCommand {
         matches!(self.state, CommandState::Runs(_))
     }
 
-    fn told(&self) -> Result<BackgroundProcess, HandleError> {
+    fn snapshot(&self) -> Result<BackgroundProcess, HandleError> {
         let (stdout, mut stderr, ended) = match &self.state {
             CommandState::Runs(running) => {
                 let (stdout, stderr) = running.output();
@@ -184,7 +184,7 @@ impl BackgroundCommand {
             CommandState::Ended(Err(error)) => {
                 return Err(HandleError {
                     kind: ErrorClass::Transient,
-                    ..HandleError::of(&**error)
+                    ..HandleError::from_error(&**error)
                 });
             }
         };
@@ -198,8 +198,8 @@ impl BackgroundCommand {
 }
 
 impl CommandTable {
-    fn look(&mut self) {
-        self.commands.iter_mut().for_each(BackgroundCommand::look);
+    fn notice_ends(&mut self) {
+        self.commands.iter_mut().for_each(BackgroundCommand::notice_end);
     }
 
     fn end_all(&mut self, why: &str) {
@@ -216,7 +216,7 @@ impl CommandTable {
     }
 
     /// Keeps one more, and forgets what ended first where there is no room.
-    fn keep(&mut self, line: &str, words: InputSources, running: RunHandle) -> u32 {
+    fn insert(&mut self, line: &str, words: InputSources, running: RunHandle) -> u32 {
         let ended = self.commands.iter().position(|command| !command.runs());
         if let (true, Some(place)) = (self.commands.len() >= KNOWN_MAX, ended) {
             self.commands.remove(place);
@@ -233,10 +233,10 @@ impl CommandTable {
 impl Background {
     /// The sandbox that is open, if something still goes on in it; from now on on this
     /// behalf too.
-    pub(super) async fn place(&self, behalf: CallProvenance) -> Option<SharedSandbox> {
+    pub(super) async fn join_sandbox(&self, behalf: CallProvenance) -> Option<SharedSandbox> {
         let mut open = self.open.lock().await;
         let mut known = self.known.lock().await;
-        known.look();
+        known.notice_ends();
         if known.running() == 0 || open.as_ref().is_some_and(|open| open.place.session.is_over()) {
             close(&mut open);
         }
@@ -281,7 +281,7 @@ impl Background {
     /// Checks that there is room for one more process.
     pub(super) async fn has_room(&self) -> Result<(), HandleError> {
         let mut known = self.known.lock().await;
-        known.look();
+        known.notice_ends();
         if known.running() < RUNNING_MAX {
             return Ok(());
         }
@@ -291,14 +291,19 @@ impl Background {
     }
 
     /// Keeps what goes on from now on; its number.
-    pub(super) async fn keep(&self, line: &str, running: RunHandle, words: InputSources) -> u32 {
-        self.known.lock().await.keep(line, words, running)
+    pub(super) async fn register(
+        &self,
+        line: &str,
+        running: RunHandle,
+        words: InputSources,
+    ) -> u32 {
+        self.known.lock().await.insert(line, words, running)
     }
 
     /// Returns the commands that go on, each once, in the order of their starts.
     pub(super) async fn running_commands(&self) -> Vec<String> {
         let mut known = self.known.lock().await;
-        known.look();
+        known.notice_ends();
         let mut lines: Vec<String> = Vec::new();
         for command in known.commands.iter().filter(|command| command.runs()) {
             if !lines.contains(&command.line) {
@@ -310,12 +315,12 @@ impl Background {
 
     pub(super) async fn all(&self) -> Result<Vec<BackgroundProcess>, HandleError> {
         let mut known = self.known.lock().await;
-        known.look();
-        known.commands.iter().map(BackgroundCommand::told).collect()
+        known.notice_ends();
+        known.commands.iter().map(BackgroundCommand::snapshot).collect()
     }
 
     /// One of them, after so long or at its end.
-    pub(super) async fn one(
+    pub(super) async fn wait_for(
         &self,
         id: u32,
         wait: Span,
@@ -324,7 +329,7 @@ impl Background {
         let mut left = wait.to_std();
         loop {
             let mut known = self.known.lock().await;
-            known.look();
+            known.notice_ends();
             let command = known.commands.iter().find(|command| command.id == id);
             let Some(command) = command else {
                 let message = format!("there is no process {id}");
@@ -341,7 +346,7 @@ impl Background {
                 CommandState::Runs(_) | CommandState::Ended(_) => {}
             }
             if !command.runs() || left.is_zero() {
-                return command.told();
+                return command.snapshot();
             }
             drop(known);
             let pause = left.min(LOOK);

@@ -41,7 +41,7 @@ async fn beneath<T: Send + 'static>(
     let files = Arc::clone(files);
     let done = task::spawn_blocking(move || work(&files)).await;
     let done = done.map_err(|_| broken(&format!("the {what} broke down")))?;
-    done.map_err(|error| HandleError::of(&error))
+    done.map_err(|error| HandleError::from_error(&error))
 }
 
 impl FileBackend {
@@ -131,7 +131,8 @@ impl FileBackend {
             Self::Here(files) => files,
             Self::There(rented) => return (**rented).clone()?.write(path, bytes).await,
         };
-        let (path, bytes) = (path.clone(), bytes.to_vec());
+        let path = path.clone();
+        let bytes = bytes.to_vec();
         let write = move |files: &WorkspaceDir| files.write(&path, &bytes, FILE_BYTES_MAX);
         beneath(files, "writing of a file", write).await
     }

@@ -66,7 +66,8 @@ impl RentedMachines {
         let own = rented(settings, deps).and_then(Result::ok);
         let account = account(deps);
         let limits = deps.treasury.as_ref().map(|treasury| treasury.limits().clone());
-        let (limits, store) = (limits.unwrap_or_default(), deps.store.clone());
+        let limits = limits.unwrap_or_default();
+        let store = deps.store.clone();
         let tunnel = account.clone().filter(|_| settings.machine.is_none());
         let treasury = deps.treasury.clone();
         let beside = Arc::clone(&here);
@@ -123,7 +124,7 @@ impl context::MachinesHandle for RentedMachines {
         Box::pin(async move {
             // The creator has seen the machine in the question about the call.
             let approved = self.store.is_approved_call(call).await;
-            if !approved.map_err(|error| HandleError::of(&error))? {
+            if !approved.map_err(|error| HandleError::from_error(&error))? {
                 self.afford(&wanted).await?;
             }
             let CloudAccount { cloud, key } = self.account()?;
@@ -176,12 +177,12 @@ impl context::MachinesHandle for RentedMachines {
                     state: PublicationState::Open,
                 };
                 let noted = self.store.note_published(published).await;
-                noted.map_err(|error| HandleError::of(&error))?;
+                noted.map_err(|error| HandleError::from_error(&error))?;
                 return Ok(url);
             };
             // Before anybody can come in: what is there may be others' from then on.
             let labelled = self.store.label_path(HOME_INSIDE.to_owned(), Label::Web).await;
-            labelled.map_err(|error| HandleError::of(&error))?;
+            labelled.map_err(|error| HandleError::from_error(&error))?;
             own.open(port, price).await
         })
     }
@@ -192,7 +193,7 @@ impl context::MachinesHandle for RentedMachines {
                 Some(own) => own.close(port).await,
                 None => {
                     let forgotten = self.store.forget_published(port).await;
-                    forgotten.map_err(|error| HandleError::of(&error))?;
+                    forgotten.map_err(|error| HandleError::from_error(&error))?;
                     self.tunnel()?.close(port).await
                 }
             }

@@ -153,7 +153,7 @@ pub async fn add_meaning(embedder: Option<&dyn Embedder>, query: &mut MemoryQuer
 /// A store error as the tools know it.
 #[expect(clippy::needless_pass_by_value, reason = "the shape that map_err wants")]
 pub(super) fn of_store(error: StoreError) -> HandleError {
-    HandleError::of(&error)
+    HandleError::from_error(&error)
 }
 
 #[cfg(test)]

@@ -45,9 +45,11 @@ impl context::TreasuryHandle for OptionalTreasury {
         Box::pin(async move {
             let treasury = self.treasury()?;
             let bought = treasury.buy_with_timeout(usd, cause).await;
-            let bought = bought.map_err(|error| HandleError::of(&error))?;
+            let bought = bought.map_err(|error| HandleError::from_error(&error))?;
             let balances = treasury.balances().await;
-            let (usd, paid, settled) = (bought.usd, bought.amount, bought.settled);
+            let usd = bought.usd;
+            let paid = bought.amount;
+            let settled = bought.settled;
             Ok(TopUpReceipt { usd, paid, settled, balances })
         })
     }
@@ -61,7 +63,7 @@ impl context::TreasuryHandle for OptionalTreasury {
             let treasury = self.treasury()?;
             let to = gift.to.parse().map_err(|_| unfit(&gift.to, "is no address"))?;
             let given = treasury.transfer(to, gift.cents, cause).await;
-            let given = given.map_err(|error| HandleError::of(&error))?;
+            let given = given.map_err(|error| HandleError::from_error(&error))?;
             let balances = treasury.balances().await;
             let to = given.to.to_string();
             let amount = given.amount;
@@ -74,7 +76,8 @@ impl context::TreasuryHandle for OptionalTreasury {
         Box::pin(async move {
             let treasury = self.treasury()?;
             let brought = treasury.fetch(errand(request, cause)?).await;
-            let FetchOutcome { reply, paid } = brought.map_err(|error| HandleError::of(&error))?;
+            let FetchOutcome { reply, paid } =
+                brought.map_err(|error| HandleError::from_error(&error))?;
             let body = String::from_utf8_lossy(&reply.body).into_owned();
             let paid = paid.map(|paid| (paid.amount, paid.settled));
             Ok(FetchResult { status: reply.status, body, paid })

@@ -59,7 +59,7 @@ pub(super) struct ExecFailure {
 /// A failure of the cloud.
 pub(super) fn failed(error: &CloudClientError) -> HandleError {
     // A machine is somebody else's program: its failures never end a turn.
-    let told = HandleError::of(error);
+    let told = HandleError::from_error(error);
     let kind = if told.kind == ErrorClass::Internal { ErrorClass::Upstream } else { told.kind };
     HandleError { kind, ..told }
 }
@@ -96,7 +96,8 @@ impl RentedMachine {
         };
         let whole =
             |text: String| CapturedOutput { head: text.into_bytes(), ..CapturedOutput::default() };
-        let (stdout, stderr) = (whole(reply.stdout), whole(reply.stderr));
+        let stdout = whole(reply.stdout);
+        let stderr = whole(reply.stderr);
         let limits = format!("those of machine {}", self.id);
         let label = if reply.isolated == Some(true) { Label::Tool } else { Label::Web };
         Ok(CommandOutput { status, stdout, stderr, limits, label })

@@ -55,7 +55,7 @@ pub(super) fn message_of(path: &WorkspacePath) -> Option<MessageId> {
 }
 
 fn path(text: &str) -> Result<WorkspacePath, HandleError> {
-    WorkspacePath::parse(text).map_err(|error| HandleError::of(&error))
+    WorkspacePath::parse(text).map_err(|error| HandleError::from_error(&error))
 }
 
 /// Refuses to let a tool write in these folders.
@@ -80,8 +80,11 @@ pub(super) fn surplus(mut entries: Vec<FolderEntry>, shown: Option<TurnId>) -> V
     // Newest first. Ids sort by their time where the system's does not tell them apart.
     entries.sort_by(|one, other| (other.changed, &other.path).cmp(&(one.changed, &one.path)));
     let is_shown = |entry: &FolderEntry| shown.is_some_and(|turn| is_since(&entry.path, turn));
-    let (mut bytes, mut count, mut full) = (0_u64, 0, false);
-    let (mut kept, mut gone) = (VecDeque::new(), VecDeque::new());
+    let mut bytes = 0_u64;
+    let mut count = 0;
+    let mut full = false;
+    let mut kept = VecDeque::new();
+    let mut gone = VecDeque::new();
     for entry in entries {
         full |= count >= FILES_MAX || bytes.saturating_add(entry.bytes) > BYTES_MAX;
         if !full || is_shown(&entry) {
@@ -108,7 +111,8 @@ fn is_since(log: &WorkspacePath, turn: TurnId) -> bool {
     let Some(Ok(call)) = name.map(|name| name.to_ascii_uppercase().parse::<CallId>()) else {
         return false;
     };
-    let (call, turn) = (call.to_string(), turn.to_string());
+    let call = call.to_string();
+    let turn = turn.to_string();
     call.get(..TIME_CHARS) >= turn.get(..TIME_CHARS)
 }
 

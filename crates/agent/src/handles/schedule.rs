@@ -32,10 +32,11 @@ impl context::ScheduleHandle for AgentSchedule {
             let row = rows.iter().find(|row| row.task.name == change.name);
             let now = self.deps.ids.now();
             let changed = self.editor.change(row, change, now);
-            let told = match changed.map_err(|error| HandleError::of(&error))? {
+            let told = match changed.map_err(|error| HandleError::from_error(&error))? {
                 ScheduleEdit::Kept(task, times) => {
                     let how = if task.enabled { "on" } else { "off" };
-                    let (name, next) = (&task.name, times.next);
+                    let name = &task.name;
+                    let next = times.next;
                     let told = format!("'{name}' is {how}: {}, next at {next}.", task.schedule);
                     store.schedule_one(task, times).await.map_err(of_store)?;
                     told

@@ -30,7 +30,8 @@ impl AgentStatusView {
         let turns_left = AtomicU32::new(settings.limits.turns_per_wake);
         let machine = |machine: &RemoteMachineId| format!("the rented machine {machine}");
         let sandbox = settings.machine.as_ref().map_or_else(|| "a sandbox".to_owned(), machine);
-        let (deps, name) = (deps.clone(), settings.name.clone());
+        let deps = deps.clone();
+        let name = settings.name.clone();
         Self { deps, name, creator, tools, sandbox, turns_left }
     }
 

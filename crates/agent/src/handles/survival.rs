@@ -32,8 +32,9 @@ impl Survival {
     async fn request_funds(&self, said: &str) -> Result<String, HandleError> {
         let treasury = payer(&self.deps).ok_or_else(free)?;
         let balances = treasury.balances().await;
-        let known =
-            note(&self.deps, &balances, None).await.map_err(|error| HandleError::of(&error))?;
+        let known = note(&self.deps, &balances, None)
+            .await
+            .map_err(|error| HandleError::from_error(&error))?;
         let known = known.zip(balances.credits.zip(balances.tier()));
         let Some((vitals, (credits, tier))) = known else {
             let why = "your credits could not be read, and what is unknown is not little";
@@ -60,7 +61,7 @@ impl Survival {
         let vitals = self.deps.store.enter_low_compute().await.map_err(of_store)?;
         if let Some(tier) = vitals.effective_tier() {
             let turned = change_state(&self.deps, state_of(tier), "it chose to live cheaply").await;
-            turned.map_err(|error| HandleError::of(&error))?;
+            turned.map_err(|error| HandleError::from_error(&error))?;
         }
         let model = self.deps.model(self.deps.thinker(&vitals)).id;
         Ok(format!(
@@ -89,7 +90,7 @@ impl context::SurvivalHandle for Survival {
         Box::pin(async move {
             let tick = TickContext::read(&self.deps).await.map_err(of_store)?;
             let posted = post(&self.name, &self.deps, &tick).await;
-            let (how, posted) = posted.map_err(|error| HandleError::of(&error))?;
+            let (how, posted) = posted.map_err(|error| HandleError::from_error(&error))?;
             Ok(if posted {
                 format!("Posted to the cloud: {how}.")
             } else {

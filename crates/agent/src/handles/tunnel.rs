@@ -76,12 +76,13 @@ impl TunnelClient {
         background: Arc<Background>,
         treasury: Option<Arc<Treasury>>,
     ) -> Self {
-        let (published, visitors) = (Arc::default(), Arc::new(Semaphore::new(VISITORS_MAX)));
+        let published = Arc::default();
+        let visitors = Arc::new(Semaphore::new(VISITORS_MAX));
         let inside = TunnelTarget { background, store, published, treasury, visitors };
         Self { account, place: OnceCell::new(), inside, serving: AsyncMutex::default() }
     }
 
-    async fn place(&self) -> Result<&RentedMachine, HandleError> {
+    async fn tunnel(&self) -> Result<&RentedMachine, HandleError> {
         let CloudAccount { cloud, key } = &self.account;
         let made = async {
             let id = cloud.tunnel(key).await.map_err(|error| failed(&error))?.id;
@@ -96,7 +97,7 @@ impl TunnelClient {
         port: u16,
         price: Option<String>,
     ) -> Result<String, HandleError> {
-        let place = self.place().await?;
+        let place = self.tunnel().await?;
         let sells = price.is_some();
         let url = place.open(port, price).await?;
         self.inside.published().insert(port, sells);
@@ -117,7 +118,7 @@ impl TunnelClient {
         if left == 0 {
             self.serving.lock().await.shutdown().await;
         }
-        self.place().await?.close(port).await
+        self.tunnel().await?.close(port).await
     }
 }
 
@@ -128,7 +129,8 @@ impl TunnelTarget {
 
     /// Keeps one connection waiting, and looks after the visitors that came by it.
     async fn serve(self, place: RentedMachine) {
-        let (mut visits, mut pause) = (JoinSet::new(), RETRY_MIN);
+        let mut visits = JoinSet::new();
+        let mut pause = RETRY_MIN;
         loop {
             while visits.try_join_next().is_some() {}
             // silent-ok: it is never closed.
@@ -167,7 +169,7 @@ impl TunnelTarget {
     /// Leads a visitor to a port inside, to its end.
     async fn proxy_visitor(self, mut visitor: Upgraded, port: u16, _held: OwnedSemaphorePermit) {
         let led = async {
-            let Some(mut inside) = self.reach(port).await else {
+            let Some(mut inside) = self.connect(port).await else {
                 return visitor.write_all(&[TUNNEL_NOBODY]).await;
             };
             // The cloud lets nobody in to a port with a price who has not paid.
@@ -187,7 +189,7 @@ impl TunnelTarget {
     }
 
     /// A connection to a port that is published here.
-    async fn reach(&self, port: u16) -> Option<TcpStream> {
+    async fn connect(&self, port: u16) -> Option<TcpStream> {
         if !self.published().contains_key(&port) {
             return None;
         }

@@ -103,7 +103,7 @@ impl Workspace {
             proxy: settings.egress.proxy().map_err(AgentError::Proxy)?,
             background: Arc::default(),
             snapshots: WorkspaceSnapshots::new(
-                SnapshotPlaces::of(settings),
+                SnapshotPlaces::from_settings(settings),
                 deps.store.clone(),
                 deps.ids.clone(),
                 Arc::clone(&deps.events),
@@ -144,7 +144,7 @@ impl Workspace {
         if spec.program == Program::Later {
             spec.limits = RunLimits::service();
         }
-        plan(&spec, &self.probe).map_err(|refusal| HandleError::of(&refusal))
+        plan(&spec, &self.probe).map_err(|refusal| HandleError::from_error(&refusal))
     }
 
     /// Opens a sandbox for what goes on beside the turns.
@@ -172,7 +172,7 @@ impl Workspace {
     async fn message_at(&self, path: &WorkspacePath) -> Result<Option<Labelled>, HandleError> {
         let Some(message) = reserved_paths::message_of(path) else { return Ok(None) };
         let said = self.store.message_body(message).await;
-        let said = said.map_err(|error| HandleError::of(&error))?;
+        let said = said.map_err(|error| HandleError::from_error(&error))?;
         let Some(said) = said else { return Ok(None) };
         match self.backend.read(path, said.text.len() as u64 + 1).await {
             Ok((bytes, _)) => Ok(Some(said).filter(|said| bytes == said.text.as_bytes())),
@@ -196,7 +196,7 @@ impl Workspace {
             return Ok(others);
         }
         let written = self.store.path_label(path.to_string()).await;
-        let written = written.map_err(|error| HandleError::of(&error))?;
+        let written = written.map_err(|error| HandleError::from_error(&error))?;
         Ok(Label::Tool.meet(written.unwrap_or(Label::Tool)))
     }
 
@@ -227,7 +227,7 @@ impl Workspace {
             Ok(folder) => {
                 ground.prune(folder, move |all| reserved_paths::surplus(all, shown)).await
             }
-            Err(error) => Err(HandleError::of(&error)),
+            Err(error) => Err(HandleError::from_error(&error)),
         };
         pruned.unwrap_or_else(|error| {
             tracing::warn!(%error, folder, "old files were not taken away");
@@ -240,7 +240,7 @@ impl Workspace {
         &self,
         ran: Result<CommandOutput, ExecFailure>,
     ) -> Result<CommandOutput, HandleError> {
-        let unstored = |error: StoreError| HandleError::of(&error);
+        let unstored = |error: StoreError| HandleError::from_error(&error);
         let is_others = match &ran {
             Ok(ran) => ran.label > Label::Tool,
             Err(none) => none.may_have_run,
@@ -263,11 +263,11 @@ impl Workspace {
         let launcher = Arc::clone(&self.launcher);
         let started = task::spawn_blocking(move || start(&launcher)).await;
         let started = started.map_err(|_| broken("the start of a command broke down"))?;
-        started.map_err(|error| HandleError::of(&error))
+        started.map_err(|error| HandleError::from_error(&error))
     }
 
     /// Waits for the end of a command, and serves its way out meanwhile.
-    async fn follow(
+    async fn wait_for_end(
         &self,
         running: RunHandle,
         way: Option<(TcpListener, Arc<EgressGate>)>,
@@ -291,7 +291,7 @@ impl Workspace {
         let served = run_with_egress(&self.proxy, way, command).await;
         let (ended, note) = served.map_err(|_| broken("the way out of a command broke down"))?;
         let outcome = ended.map_err(|_| broken("the wait for a command broke down"))?;
-        let mut outcome = outcome.map_err(|error| HandleError::of(&error))?;
+        let mut outcome = outcome.map_err(|error| HandleError::from_error(&error))?;
         if let Some(note) = note {
             note_end(&mut outcome.stderr, &note);
         }
@@ -312,28 +312,28 @@ impl Workspace {
         }
         // Without a behalf it has no way out, so it shares no sandbox that has one.
         let beside = match behalf {
-            Some(behalf) => self.background.place(behalf).await,
+            Some(behalf) => self.background.join_sandbox(behalf).await,
             None => None,
         };
         if let Some(place) = beside {
             let running = place.start(command, Some(timeout.to_std())).await?;
-            let outcome = self.follow(running, None).await?;
+            let outcome = self.wait_for_end(running, None).await?;
             let label = place.words.label();
             return Ok(ran(outcome, label));
         }
         let network = behalf.map_or(Network::Loopback, |_| self.egress.network());
         let plan = self.plan(Program::Shell(command.to_owned()), timeout, network)?;
-        let unstored = |error: StoreError| HandleError::of(&error);
+        let unstored = |error: StoreError| HandleError::from_error(&error);
         let before = match network {
             Network::Proxied => {
-                Some(WorkspaceSnapshot::look(&self.files, &self.store).await.map_err(unstored)?)
+                Some(WorkspaceSnapshot::take(&self.files, &self.store).await.map_err(unstored)?)
             }
             Network::None | Network::Loopback | Network::Served => None,
         };
         let mut running = self.off_thread(move |launcher| launcher.launch(&plan)).await?;
         let way = running.take_proxy().zip(behalf.map(|behalf| Arc::new(self.egress_gate(behalf))));
         let gate = way.as_ref().map(|(_, gate)| Arc::clone(gate));
-        let outcome = self.follow(running, way).await?;
+        let outcome = self.wait_for_end(running, way).await?;
         let label = gate.map_or(Label::Tool, |gate| gate.label());
         if let (Label::Web, Some(before)) = (label, before) {
             before.settle(&self.files, &self.store).await.map_err(unstored)?;
@@ -346,7 +346,8 @@ impl Workspace {
         let treasury = self.deps.treasury.as_ref();
         let own = treasury.and_then(|treasury| treasury.own_secret());
         let own = own.map(|own| Secret::new(own.to_owned())).into_iter().collect();
-        let (judge, ids) = (self.deps.judge.clone(), self.deps.ids.clone());
+        let judge = self.deps.judge.clone();
+        let ids = self.deps.ids.clone();
         EgressGate::new(&self.egress, judge, ids, behalf, own, Some(self.store.clone()))
     }
 }
@@ -390,12 +391,12 @@ impl context::WorkspaceHandle for Workspace {
             let _pass = self.pass(command, Some(behalf)).await?;
             // What goes on beside the turns may change it at any time.
             self.distrust_worklog(Some(behalf)).await?;
-            let place = match self.background.place(behalf).await {
+            let place = match self.background.join_sandbox(behalf).await {
                 Some(place) => place,
                 None => self.open_background_sandbox(behalf).await?,
             };
             let running = place.start(command, None).await?;
-            Ok(self.background.keep(command, running, place.words).await)
+            Ok(self.background.register(command, running, place.words).await)
         })
     }
 
@@ -404,7 +405,7 @@ impl context::WorkspaceHandle for Workspace {
     }
 
     fn process(&self, id: u32, wait: Span, end: bool) -> HandleFuture<'_, BackgroundProcess> {
-        Box::pin(self.background.one(id, wait, end))
+        Box::pin(self.background.wait_for(id, wait, end))
     }
 
     fn read<'a>(
@@ -458,17 +459,18 @@ impl context::WorkspaceHandle for Workspace {
     ) -> HandleFuture<'a, ()> {
         Box::pin(async move {
             reserved_paths::check_writable(path)?;
-            let (name, is_others) = (path.to_string(), voice > Label::Tool);
+            let name = path.to_string();
+            let is_others = voice > Label::Tool;
             if is_others {
                 let hash = worklog_file::is_at(path).then(|| Hash::of(bytes));
                 let labelled = self.store.label_bytes(name, voice, hash).await;
-                labelled.map_err(|error| HandleError::of(&error))?;
+                labelled.map_err(|error| HandleError::from_error(&error))?;
             }
             self.backend.write(path, bytes).await?;
             if is_others {
                 return Ok(());
             }
-            self.wrote(path, bytes, voice).await.map_err(|error| HandleError::of(&error))
+            self.wrote(path, bytes, voice).await.map_err(|error| HandleError::from_error(&error))
         })
     }
 
@@ -483,7 +485,7 @@ impl context::WorkspaceHandle for Workspace {
             let ground = self.backend_of(&path);
             ground.write(&path, text.as_bytes()).await?;
             let shown = self.store.first_shown().await;
-            let shown = shown.map_err(|error| HandleError::of(&error))?;
+            let shown = shown.map_err(|error| HandleError::from_error(&error))?;
             let gone = Self::prune(ground, &format!("~/{}", reserved_paths::LOGS), shown).await;
             if gone.contains(&path) { Err(reserved_paths::too_much()) } else { Ok(path) }
         })

@@ -42,7 +42,7 @@ async fn entries(files: &Arc<WorkspaceDir>) -> Option<Vec<FolderEntry>> {
 
 impl WorkspaceSnapshot {
     /// Looks at the workspace.
-    pub(super) async fn look(files: &Arc<WorkspaceDir>, store: &Store) -> Result<Self, StoreError> {
+    pub(super) async fn take(files: &Arc<WorkspaceDir>, store: &Store) -> Result<Self, StoreError> {
         let labelled = store.path_label(HOME_INSIDE.to_owned()).await?.is_some();
         let entries = if labelled { None } else { entries(files).await };
         let stamped = entries.map(|all| all.into_iter().map(|it| (it.path, it.changed)).collect());

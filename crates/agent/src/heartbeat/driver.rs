@@ -83,7 +83,8 @@ impl SchedulerContext {
 
     fn report(&self, what: &str, error: &(impl Classified + 'static)) {
         let error_text = format!("{what}: {}", chain(error));
-        let (kind, hint) = (error.kind(), error.hint());
+        let kind = error.kind();
+        let hint = error.hint();
         self.emit(Event::ErrorReported { kind, error: error_text, hint });
     }
 }
@@ -118,7 +119,9 @@ struct ScheduleScan {
 impl<W: HeartbeatTasks> HeartbeatScheduler<W> {
     pub(crate) fn new(works: W, around: SchedulerContext, plan: ConfiguredSchedule) -> Self {
         let works = Arc::new(works);
-        let (runs, running, tier) = (JoinSet::new(), HashMap::new(), SurvivalTier::Normal);
+        let runs = JoinSet::new();
+        let running = HashMap::new();
+        let tier = SurvivalTier::Normal;
         Self { works, around, plan, runs, running, tier }
     }
 
@@ -157,7 +160,8 @@ impl<W: HeartbeatTasks> HeartbeatScheduler<W> {
 
     /// A tick, with somebody who says so when it takes too long; how long to rest.
     async fn watched_tick(&mut self) -> Span {
-        let (around, most) = (self.around.clone(), self.plan.tick());
+        let around = self.around.clone();
+        let most = self.plan.tick();
         let began = around.ids.now();
         let mut tick = std::pin::pin!(self.tick());
         let rest = loop {
@@ -262,14 +266,16 @@ impl<W: HeartbeatTasks> HeartbeatScheduler<W> {
     /// Leases a task and starts it.
     async fn start(&mut self, due: DueTask, tick: &Arc<W::Tick>) -> Result<(), StoreError> {
         let DueTask { row, times, attempt } = due;
-        let (run, seen) = (self.around.ids.id(), row.times.next);
+        let run = self.around.ids.id();
+        let seen = row.times.next;
         let ttl = row.task.timeout.plus(LEASE_MARGIN);
         let name = row.task.name.clone();
         let booking = LeaseRequest { run, ttl, seen, times, attempt };
         let Some(lease) = self.around.store.lease_task(&name, booking).await? else {
             return Ok(());
         };
-        let (works, around) = (Arc::clone(&self.works), self.around.clone());
+        let works = Arc::clone(&self.works);
+        let around = self.around.clone();
         let tick = Arc::clone(tick);
         let handle = self.runs.spawn(async move {
             let result = run_one(&*works, &around, tick, row, lease).await;
@@ -296,7 +302,8 @@ async fn run_one<W: HeartbeatTasks>(
     row: ScheduledTask,
     lease: Lease,
 ) -> Result<TaskResult, StoreError> {
-    let (name, timeout) = (row.task.name.clone(), row.task.timeout);
+    let name = row.task.name.clone();
+    let timeout = row.task.timeout;
     let began = around.ids.now();
     let work = AssertUnwindSafe(works.perform(tick, row)).catch_unwind();
     let work = tokio::time::timeout(timeout.to_std(), work);
@@ -311,7 +318,8 @@ async fn run_one<W: HeartbeatTasks>(
     around.faults.reach(FaultPoint::TaskRan);
     let duration = around.ids.now().since(began);
     let TaskReport { result, note, wake } = report;
-    let (ok, duration_ms) = (result == TaskResult::Success, duration.as_millis());
+    let ok = result == TaskResult::Success;
+    let duration_ms = duration.as_millis();
     let finish = TaskFinish { result, note: note.clone(), duration, wake };
     let woke = around.store.finish_task(&name, lease, finish).await?;
     around.emit(Event::HeartbeatRan { task: name, ok, note, duration_ms });

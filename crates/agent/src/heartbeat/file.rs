@@ -108,7 +108,7 @@ impl FilePosition<'_> {
         HeartbeatError::Value { path, line, key, value, rule }
     }
 
-    fn whole<T: PartialOrd + Display + Copy>(
+    fn number_within<T: PartialOrd + Display + Copy>(
         self,
         key: &'static str,
         value: T,
@@ -125,8 +125,10 @@ impl FilePosition<'_> {
 
 /// Returns the schedule of the defaults alone.
 pub(crate) fn settle(defaults: &[TaskConfig]) -> ScheduleConfig {
-    let (tick, zone) = (Span::from_secs(60), "UTC".to_owned());
-    let (tasks, without_effect) = (defaults.to_vec(), Vec::new());
+    let tick = Span::from_secs(60);
+    let zone = "UTC".to_owned();
+    let tasks = defaults.to_vec();
+    let without_effect = Vec::new();
     ScheduleConfig { tick, interval_multiplier: 4, zone, tasks, without_effect }
 }
 
@@ -149,15 +151,16 @@ pub(crate) fn read(
     if let Some(value) = written.default_interval_ms {
         let rule = "1000 to 3600000 milliseconds";
         let place = at(path, &value);
-        let ms = place.whole("defaultIntervalMs", value.value, 1000, 3_600_000, rule)?;
+        let ms = place.number_within("defaultIntervalMs", value.value, 1000, 3_600_000, rule)?;
         settled.tick = Span::from_millis(ms);
     }
     if let Some(value) = written.low_compute_multiplier {
-        let (key, rule) = ("lowComputeMultiplier", "a whole number of 1 to 100");
+        let key = "lowComputeMultiplier";
+        let rule = "a whole number of 1 to 100";
         let place = at(path, &value);
         let text = value.value.strip_suffix(".0").unwrap_or(&value.value);
         let parsed = text.parse().map_err(|_| place.wrong(key, text, rule))?;
-        settled.interval_multiplier = place.whole(key, parsed, 1, 100, rule)?;
+        settled.interval_multiplier = place.number_within(key, parsed, 1, 100, rule)?;
     }
     if let Some(zone) = written.timezone {
         let name = zone.value.clone();
@@ -247,11 +250,13 @@ fn entry_over(
         }
     };
     if let Err(source) = ScheduleIter::new(&schedule) {
-        let (path, line) = (place.path.to_owned(), place.line);
+        let path = place.path.to_owned();
+        let line = place.line;
         return Err(HeartbeatError::Entry { path, line, name, source });
     }
     let timeout = entry.timeout_ms.unwrap_or_else(|| base.timeout.as_millis());
-    let timeout = place.whole("timeoutMs", timeout, 100, TIMEOUT_MAX_MS, "100 to 600000")?;
+    let timeout =
+        place.number_within("timeoutMs", timeout, 100, TIMEOUT_MAX_MS, "100 to 600000")?;
     let retries = entry.max_retries.unwrap_or(base.max_retries);
     Ok(TaskConfig {
         name,
@@ -262,7 +267,7 @@ fn entry_over(
         priority: entry.priority.unwrap_or(base.priority),
         tier_minimum: entry.tier_minimum.unwrap_or(base.tier_minimum),
         timeout: Span::from_millis(timeout),
-        max_retries: place.whole("maxRetries", retries, 0, RETRIES_MAX, "0 to 10")?,
+        max_retries: place.number_within("maxRetries", retries, 0, RETRIES_MAX, "0 to 10")?,
     })
 }
 

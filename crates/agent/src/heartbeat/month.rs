@@ -193,9 +193,11 @@ impl Machine {
     /// Starts a process, as the life does.
     async fn start(&mut self) -> HeartbeatScheduler<Chores> {
         self.disturbed.lock().unwrap().push(self.wall.true_ms());
-        let (ids, faults) = (self.ids.clone(), Arc::new(NoFaults));
+        let ids = self.ids.clone();
+        let faults = Arc::new(NoFaults);
         let store = Store::open_here(&self.path(), ids, faults.clone(), Box::new(|| ())).unwrap();
-        let (genesis_sha256, constitution_sha256) = (Hash::of(b"a"), Hash::of(b"b"));
+        let genesis_sha256 = Hash::of(b"a");
+        let constitution_sha256 = Hash::of(b"b");
         let born = NewAutomaton { name: "Ada".to_owned(), genesis_sha256, constitution_sha256 };
         store.birth(born).await.unwrap();
         store.recover().await.unwrap();
@@ -227,7 +229,8 @@ impl Machine {
 
     /// Jumps and changes that are due in true time.
     fn disturb(&self, done: &mut usize) {
-        let (home, now) = (self.home.path(), self.wall.true_ms());
+        let home = self.home.path();
+        let now = self.wall.true_ms();
         while let Some((day, by)) = JUMPS.get(*done).filter(|(day, _)| day * DAY_MS <= now) {
             self.wall.off_ms.fetch_add(*by, Ordering::SeqCst);
             self.disturbed.lock().unwrap().push(now);
@@ -248,11 +251,12 @@ fn write(home: &Path, text: &str) {
 }
 
 /// Lives the month; how long it took.
-async fn live(machine: &mut Machine) -> Duration {
+async fn run_month(machine: &mut Machine) -> Duration {
     #[expect(clippy::disallowed_methods, reason = "how long the test takes is what it measures")]
     let watch = std::time::Instant::now();
     write(machine.home.path(), "timezone: Europe/Berlin\n");
-    let (mut dice, mut jumps) = (1_u64, 0);
+    let mut dice = 1_u64;
+    let mut jumps = 0;
     for life in 0..=RESTARTS {
         let driver = machine.start().await;
         // A life is 0 to 7.2 hours long, so that they fill the month.

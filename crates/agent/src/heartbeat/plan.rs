@@ -64,7 +64,7 @@ impl ConfiguredSchedule {
     /// [`HeartbeatError`], once for each text that cannot be used. The schedule stays
     /// as it was then.
     pub(crate) fn reload(&mut self) -> Result<bool, HeartbeatError> {
-        let (seen, error) = match self.look() {
+        let (seen, error) = match self.read_state() {
             Ok(seen) => (seen, None),
             Err(error) => (ScheduleFileState::Unreadable, Some(error)),
         };
@@ -82,7 +82,7 @@ impl ConfiguredSchedule {
         Ok(true)
     }
 
-    fn look(&self) -> Result<ScheduleFileState, HeartbeatError> {
+    fn read_state(&self) -> Result<ScheduleFileState, HeartbeatError> {
         let failed = |source| HeartbeatError::Read { path: self.path.clone(), source };
         let file = match File::open(&self.path) {
             Ok(file) => file,

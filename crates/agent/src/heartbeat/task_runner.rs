@@ -22,7 +22,8 @@ pub(super) struct TaskRunner(TaskContext);
 
 impl TaskRunner {
     pub(super) fn new(ctx: &AgentContext) -> Result<Self, AgentError> {
-        let (settings, deps) = (ctx.settings.clone(), ctx.deps.clone());
+        let settings = ctx.settings.clone();
+        let deps = ctx.deps.clone();
         let workspace = Workspace::open(&settings, &deps, ctx.shutdown.clone())?;
         let soul = Arc::clone(&ctx.handles.soul);
         Ok(Self(TaskContext { settings, deps, workspace, soul }))

@@ -178,7 +178,8 @@ impl World {
         let ids = IdGenerator::new(Arc::new(SystemClock), Arc::new(SystemEntropy));
         let path = home.path().join("state.db");
         let store = Store::open(&path, ids.clone(), Arc::new(NoFaults)).unwrap();
-        let (genesis_sha256, constitution_sha256) = (Hash::of(b"genesis"), Hash::of(b"laws"));
+        let genesis_sha256 = Hash::of(b"genesis");
+        let constitution_sha256 = Hash::of(b"laws");
         let born = NewAutomaton { name: "Ada".to_owned(), genesis_sha256, constitution_sha256 };
         store.birth(born).await.unwrap();
         let (first, others) = models.split_first().unwrap();

@@ -99,7 +99,7 @@ impl PromptCaps {
 
     /// Returns the rest of the window after the taken part and the answer. If it is below the
     /// minimum, the answer shrinks, down to an eighth of the window.
-    pub(crate) fn left(&self, taken: u32, least: u32) -> u32 {
+    pub(crate) fn remaining(&self, taken: u32, least: u32) -> u32 {
         let beside =
             |answer: u32| self.window.saturating_sub(answer + self.margin()).saturating_sub(taken);
         beside(self.answer).max(beside(self.answer.min(self.window / 8)).min(least))
@@ -107,14 +107,14 @@ impl PromptCaps {
 
     /// Returns the room of open messages and history together, given the taken part.
     pub(crate) fn history_room(&self, taken: u32) -> u32 {
-        self.left(taken, self.window / 4 + self.floor() / 2)
+        self.remaining(taken, self.window / 4 + self.floor() / 2)
     }
 
     /// Returns the room of the creator's open messages, given the taken part: half the window, or
     /// the part that leaves room for history. It may be zero.
     pub(crate) fn open(&self, taken: u32) -> u32 {
         let beside =
-            |history: u32| self.left(taken, self.window / 8 + history).saturating_sub(history);
+            |history: u32| self.remaining(taken, self.window / 8 + history).saturating_sub(history);
         // What is short is shown, though the history has less than it needs then.
         let short = beside((self.floor() / 4).max(HISTORY_MIN)).min(self.window / 16);
         beside(self.floor() / 2).max(short).min(self.window / 2)
@@ -175,7 +175,7 @@ fn paid_by(parts: i64, per_day: Option<Microcents>, per_million: Microcents) -> 
 }
 
 /// Tokens that a prompt may have besides its answer, whatever they are estimated to be.
-pub(crate) fn room(window: u32, answer_max: u32) -> u32 {
+pub(crate) fn prompt_room(window: u32, answer_max: u32) -> u32 {
     window.saturating_sub(answer_of(window, answer_max))
 }
 
@@ -213,25 +213,25 @@ pub(crate) struct TurnSizes {
 
 impl TurnSizes {
     /// Returns the sizes of a turn that is shown whole.
-    pub(crate) fn whole(caps: &PromptCaps, calls: usize) -> Self {
+    pub(crate) fn full(caps: &PromptCaps, calls: usize) -> Self {
         let result = result_room(caps.window, calls);
         Self { result, arguments: result, thought: caps.thought, input: caps.input }
     }
 
     /// Returns the sizes of a turn with shortened arguments.
     pub(crate) fn lean(caps: &PromptCaps, calls: usize) -> Self {
-        let whole = Self::whole(caps, calls);
+        let whole = Self::full(caps, calls);
         Self { arguments: whole.arguments.min(short_of(caps)), ..whole }
     }
 
     /// Returns the sizes of a turn with shortened results too.
     pub(crate) fn short(caps: &PromptCaps, calls: usize) -> Self {
-        Self::whole(caps, calls).at_most(short_of(caps))
+        Self::full(caps, calls).at_most(short_of(caps))
     }
 
     /// Returns the sizes of a turn that is too large by itself: each step halves them.
     pub(crate) fn tight(caps: &PromptCaps, calls: usize, steps: u32) -> Self {
-        let whole = Self::whole(caps, calls);
+        let whole = Self::full(caps, calls);
         let most = whole.result.max(whole.thought).max(whole.input) >> steps.min(31);
         whole.at_most(most.max(LEAST))
     }

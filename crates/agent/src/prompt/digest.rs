@@ -144,7 +144,7 @@ impl DigestKind {
 
 impl HistoryDigest {
     /// A sum as it was kept; an empty one where none was, or where it cannot be read.
-    pub(crate) fn of(kept: Option<&DigestRow>) -> Self {
+    pub(crate) fn from_row(kept: Option<&DigestRow>) -> Self {
         // silent-ok: it is written by this module alone; without it only the sum is lost.
         let read = kept.and_then(|kept| serde_json::from_str(&kept.body).ok());
         let mut digest: Self = read.unwrap_or_default();
@@ -287,7 +287,7 @@ pub(crate) struct TurnDigest {
 
 impl TurnDigest {
     /// Sums a turn up that has brought text of this label.
-    pub(crate) fn of(turn: &TurnRecord, label: Label, tools: &ToolSet) -> Self {
+    pub(crate) fn from_turn(turn: &TurnRecord, label: Label, tools: &ToolSet) -> Self {
         let line = |kind, text: &str, end: String, open| DigestLine {
             kind,
             text: one_line(text),

@@ -47,19 +47,21 @@ impl TurnCost {
 
 /// Returns the position of the history, and of its whole parts, so that the turns fit into this
 /// room. Nothing moves while everything fits. A cut needs a reserve for the summary.
-pub(crate) fn place(
+pub(crate) fn fit_history(
     turns: &[TurnCost],
     now: HistoryPosition,
     room: u32,
     reserve: u32,
 ) -> HistoryPosition {
     let mut fit = HistoryFit::new(turns, now);
-    let (many, room) = (fit.shown() >= most(), u64::from(room));
+    let many = fit.shown_turns() >= turns_max();
+    let room = u64::from(room);
     if turns.is_empty() || (fit.total <= room && !many) {
         return now;
     }
     let last = turns.len().saturating_sub(WHOLE_TURNS).max(fit.from);
-    let (target, enough) = (room * AFTER_PERCENT / 100, room * ENOUGH_PERCENT / 100);
+    let target = room * AFTER_PERCENT / 100;
+    let enough = room * ENOUGH_PERCENT / 100;
     while fit.total > target && fit.arguments_from < last {
         fit.shorten_arguments();
     }
@@ -70,7 +72,9 @@ pub(crate) fn place(
     }
     if fit.total > enough || many {
         let target = target.saturating_sub(u64::from(reserve));
-        while fit.from < last && (fit.total > target || (many && fit.shown() > most() / 2)) {
+        while fit.from < last
+            && (fit.total > target || (many && fit.shown_turns() > turns_max() / 2))
+        {
             fit.cut();
         }
         // The newest turn is the last to lose anything.
@@ -91,7 +95,7 @@ pub(crate) fn place(
     if next == now { now } else { HistoryPosition { told: false, ..next } }
 }
 
-fn most() -> usize {
+fn turns_max() -> usize {
     usize::try_from(TURNS_MAX).unwrap_or(usize::MAX)
 }
 
@@ -115,12 +119,13 @@ impl<'a> HistoryFit<'a> {
         fit
     }
 
-    fn shown(&self) -> usize {
+    fn shown_turns(&self) -> usize {
         self.turns.len() - self.from
     }
 
     fn cost(&self, at: usize) -> u32 {
-        let (is_short, is_lean) = (at < self.whole_from, at < self.arguments_from);
+        let is_short = at < self.whole_from;
+        let is_lean = at < self.arguments_from;
         self.turns.get(at).map_or(0, |turn| match (is_short, is_lean) {
             (true, _) => turn.short,
             (false, true) => turn.lean,
@@ -181,15 +186,16 @@ mod tests {
 
     /// Returns the positions of the first turn, the first results and the first arguments.
     fn placed(turns: &[TurnCost], now: HistoryPosition, room: u32) -> (u64, u64, u64) {
-        let HistoryPosition { from, whole_from, arguments_from, .. } = place(turns, now, room, 0);
+        let HistoryPosition { from, whole_from, arguments_from, .. } =
+            fit_history(turns, now, room, 0);
         (from, whole_from, arguments_from)
     }
 
     #[test]
     fn nothing_moves_while_everything_fits() {
-        assert_eq!(place(&[], at(1, 1), 0, 0), at(1, 1));
-        assert_eq!(place(&turns(10, 10, 1), at(1, 1), 100, 0), at(1, 1));
-        assert_eq!(place(&turns(10, 10, 1), at(4, 6), 100, 0), at(4, 6));
+        assert_eq!(fit_history(&[], at(1, 1), 0, 0), at(1, 1));
+        assert_eq!(fit_history(&turns(10, 10, 1), at(1, 1), 100, 0), at(1, 1));
+        assert_eq!(fit_history(&turns(10, 10, 1), at(4, 6), 100, 0), at(4, 6));
     }
 
     #[test]
@@ -211,7 +217,7 @@ mod tests {
         assert_eq!(placed(&wrote, now, 52), (1, 9, 10));
         // A move is told anew; one that did not happen is not.
         let now = HistoryPosition { told: true, ..at(1, 1) };
-        assert!(!place(&wrote, now, 100, 0).told && place(&wrote, now, 200, 0).told);
+        assert!(!fit_history(&wrote, now, 100, 0).told && fit_history(&wrote, now, 200, 0).told);
     }
 
     #[test]
@@ -225,8 +231,8 @@ mod tests {
     #[test]
     fn many_short_turns_are_cut_in_a_block_too() {
         let count = u64::from(TURNS_MAX);
-        assert_eq!(place(&turns(count - 1, 1, 1), at(1, 1), 100_000, 0), at(1, 1));
-        assert_eq!(place(&turns(count, 1, 1), at(1, 1), 100_000, 0).from, count / 2 + 1);
+        assert_eq!(fit_history(&turns(count - 1, 1, 1), at(1, 1), 100_000, 0), at(1, 1));
+        assert_eq!(fit_history(&turns(count, 1, 1), at(1, 1), 100_000, 0).from, count / 2 + 1);
     }
 
     proptest! {
@@ -242,14 +248,15 @@ mod tests {
                 let short = lean - lean * more / 100;
                 TurnCost { seq, whole, lean, short, stays: stays.min(short) }
             }).collect();
-            let (mut now, mut moves) = (at(1, 1), 0);
+            let mut now = at(1, 1);
+            let mut moves = 0;
             for end in 1..=turns.len() {
-                let next = place(&turns[..end], now, room, 0);
+                let next = fit_history(&turns[..end], now, room, 0);
                 prop_assert!(next.from >= now.from && next.whole_from >= now.whole_from);
                 prop_assert!(next.arguments_from >= now.arguments_from);
                 let fit = HistoryFit::new(&turns[..end], next);
                 prop_assert!(fit.total <= u64::from(room), "{} of {room}", fit.total);
-                prop_assert!(fit.shown() >= 1);
+                prop_assert!(fit.shown_turns() >= 1);
                 moves += u32::from(next != now);
                 now = next;
             }

@@ -36,7 +36,8 @@ pub(crate) fn cap(text: &str, cap: u32) -> String {
     let ends: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
     let fits =
         |kept: usize| tokens::estimate(&text[..ends[kept]]) + tokens::estimate(CUT_MARK) <= cap;
-    let (mut low, mut high) = (0, ends.len().saturating_sub(1));
+    let mut low = 0;
+    let mut high = ends.len().saturating_sub(1);
     while low < high {
         let middle = (low + high).div_ceil(2);
         if fits(middle) {

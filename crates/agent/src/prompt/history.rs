@@ -74,7 +74,8 @@ impl MessageStyle<'_> {
 
 /// The beginning and the end of a message, and where the whole is.
 fn ends(text: &str, file: &str, tokens: u32) -> String {
-    let (lines, bytes) = (text.lines().count(), text.len());
+    let lines = text.lines().count();
+    let bytes = text.len();
     let notice = format!(
         "[the whole message is in {file}: {lines} lines, {bytes} bytes; read all of it with \
          `read_file`, and `offset` to go on]"
@@ -91,7 +92,7 @@ pub(crate) fn render_inputs(
 ) -> String {
     let others = inputs.iter().filter(|input| input.said.label != Label::Creator).count();
     let each = tokens / u32::try_from(others).unwrap_or(u32::MAX).max(1);
-    let nonce = FrameNonce::of(turn);
+    let nonce = FrameNonce::from_id(turn);
     let texts = inputs.iter().map(|TurnInput { said, message, file }| match said.label {
         Label::Creator => manner.creators(&said.text, *message, file.as_deref()),
         _ => {
@@ -142,7 +143,7 @@ fn render_result(call: &CallRecord, sizes: TurnSizes, manner: MessageStyle<'_>) 
     let text = match &call.result {
         Some(result) => {
             let short = shorten(result.text.trim_end(), sizes.result);
-            manner.labelled(result, &short, &FrameNonce::of(call.id))
+            manner.labelled(result, &short, &FrameNonce::from_id(call.id))
         }
         None => format!("({})", call.status),
     };
@@ -153,7 +154,7 @@ fn render_result(call: &CallRecord, sizes: TurnSizes, manner: MessageStyle<'_>) 
 const NOTICE_TOKENS: u32 = 32;
 
 /// The least trusted label of what a turn has brought.
-pub(crate) fn heard(turn: &TurnRecord) -> Label {
+pub(crate) fn lowest_label(turn: &TurnRecord) -> Label {
     let results = turn.calls.iter().filter_map(|call| call.result.as_ref());
     let inputs = turn.inputs.iter().map(|input| &input.said);
     inputs.chain(results).map(|text| text.label).fold(Label::Creator, Label::meet)

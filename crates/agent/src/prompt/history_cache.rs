@@ -79,7 +79,7 @@ struct ReadTokens {
 
 impl ReadTokens {
     /// The figures of the server that answered; none where they are estimated.
-    fn of(turn: &TurnRecord) -> Option<Self> {
+    fn from_turn(turn: &TurnRecord) -> Option<Self> {
         let usage = turn.usage.as_ref().filter(|usage| !usage.estimated)?;
         let prompt = usage.prompt_tokens;
         let cached = usage.cached_tokens.min(prompt);
@@ -116,7 +116,7 @@ struct RenderedTurn {
 }
 
 impl RenderedTurn {
-    fn of(messages: Vec<Message>) -> Self {
+    fn from_messages(messages: Vec<Message>) -> Self {
         let row = layer_row(&transcript(&messages), history::cost(&messages));
         Self { messages: messages.into_iter().map(Arc::new).collect(), row }
     }
@@ -126,7 +126,8 @@ impl RenderedTurn {
 /// be read again.
 fn joined_row<'a>(turns: impl Iterator<Item = &'a PromptLayerRow>) -> PromptLayerRow {
     let mut hashes = Vec::new();
-    let (mut chars, mut tokens) = (0_u32, 0_u32);
+    let mut chars = 0_u32;
+    let mut tokens = 0_u32;
     for row in turns {
         hashes.extend_from_slice(row.sha256.as_bytes());
         chars = chars.saturating_add(row.chars);
@@ -208,7 +209,7 @@ struct BeforeHistory<'a> {
 
 impl CachedTurn {
     /// In the way in which a history of this style has it.
-    fn shown(&self, how: &HistoryStyle) -> &RenderedTurn {
+    fn in_style(&self, how: &HistoryStyle) -> &RenderedTurn {
         let shortened = match self.cost.seq {
             seq if seq < how.whole_from => self.short.as_ref(),
             seq if seq < how.arguments_from => self.lean.as_ref(),
@@ -239,14 +240,14 @@ impl HistoryCache {
     }
 
     /// Turns that were just read.
-    pub(crate) fn of(
+    pub(crate) fn from_turns(
         turns: &[TurnRecord],
         style: (PromptCaps, bool),
         guard: Arc<Guard>,
         tools: Arc<ToolSet>,
     ) -> Self {
         let mut history = Self::new(guard, tools);
-        history.keep(0, style);
+        history.retain_from(0, style);
         history.add(turns);
         history
     }
@@ -292,7 +293,7 @@ impl HistoryCache {
 
     /// Keeps the turns from a number on, if they were rendered in this style. The number
     /// from which turns are still to be read.
-    pub(crate) fn keep(&mut self, from: u64, style: (PromptCaps, bool)) -> u64 {
+    pub(crate) fn retain_from(&mut self, from: u64, style: (PromptCaps, bool)) -> u64 {
         if self.style.replace(style) != Some(style) {
             self.turns.clear();
         }
@@ -323,17 +324,21 @@ impl HistoryCache {
     }
 
     fn render(&self, turn: &TurnRecord, style: (PromptCaps, bool)) -> CachedTurn {
-        let (caps, calls, manner) = (style.0, turn.calls.len(), self.message_style(style));
-        let in_way =
-            |sizes| RenderedTurn::of(history::render_turn(turn, sizes, manner, &self.tools));
-        let whole = in_way(TurnSizes::whole(&caps, calls));
+        let caps = style.0;
+        let calls = turn.calls.len();
+        let manner = self.message_style(style);
+        let in_way = |sizes| {
+            RenderedTurn::from_messages(history::render_turn(turn, sizes, manner, &self.tools))
+        };
+        let whole = in_way(TurnSizes::full(&caps, calls));
         let shortest = TurnSizes::short(&caps, calls);
         let (lean, short) = match history::is_within(turn, shortest) {
             true => (None, None),
             false => (Some(in_way(TurnSizes::lean(&caps, calls))), Some(in_way(shortest))),
         };
         let tokens = |way: &Option<RenderedTurn>| way.as_ref().unwrap_or(&whole).row.tokens;
-        let (seq, heard) = (turn.seq, history::heard(turn));
+        let seq = turn.seq;
+        let heard = history::lowest_label(turn);
         CachedTurn {
             id: turn.id,
             cost: TurnCost {
@@ -343,11 +348,11 @@ impl HistoryCache {
                 short: tokens(&short),
                 stays: 0,
             },
-            read: ReadTokens::of(turn),
+            read: ReadTokens::from_turn(turn),
             tools: turn.calls.iter().filter_map(tool_name).collect(),
             status_tools: status_turns::status_tools(turn),
             heard,
-            digest: TurnDigest::of(turn, heard, &self.tools),
+            digest: TurnDigest::from_turn(turn, heard, &self.tools),
             whole,
             lean,
             short,
@@ -362,7 +367,7 @@ impl HistoryCache {
     }
 
     /// The least trusted label of what it may show from there on, with the sum of what was before.
-    pub(crate) fn heard(&self, place: HistoryPosition, digest: &HistoryDigest) -> Label {
+    pub(crate) fn lowest_label(&self, place: HistoryPosition, digest: &HistoryDigest) -> Label {
         let before = if digest.is_empty() { Label::Creator } else { digest.label() };
         let turns = self.turns.iter().filter(|turn| turn.cost.seq >= place.from);
         turns.map(|turn| turn.heard).fold(before, Label::meet)
@@ -392,7 +397,7 @@ impl HistoryCache {
         let room = wanted.room.min(wanted.affordable.max(newest + before)).saturating_sub(before);
         let costs = self.costs(wanted, manner);
         let reserve = digest_room.saturating_sub(digest_tokens);
-        let mut place = fit::place(&costs, wanted.place, room, reserve);
+        let mut place = fit::fit_history(&costs, wanted.place, room, reserve);
         if let Some(newest) = costs.last().filter(|turn| turn.seq == place.from) {
             let steps = if newest.at(place) > room { self.tighter(style, room) } else { Some(0) };
             how.tighter = steps.unwrap_or(0);
@@ -463,7 +468,7 @@ impl HistoryCache {
         let out = |open: &&OpenMessage| open.seq.is_none_or(|seq| !seqs.contains(&seq));
         let out: Vec<&OpenMessage> = open.iter().filter(out).collect();
         // Drawn after everything that is summed up was written.
-        let nonce = FrameNonce::of(turns.first().map_or(wanted.turn, |turn| turn.id));
+        let nonce = FrameNonce::from_id(turns.first().map_or(wanted.turn, |turn| turn.id));
         let upto = turns.first().map_or(place.from, |turn| turn.cost.seq);
         let mut fitted = digest.clone();
         fitted.fit(how.digest_room);
@@ -484,12 +489,14 @@ impl HistoryCache {
     ) -> RenderedHistory {
         let BeforeHistory { open, digest, heard, turns } = self.before(wanted, how);
         let halved = match (how.tighter, self.style) {
-            (1.., Some(style)) => Some(RenderedTurn::of(self.newest_halved(style, how.tighter))),
+            (1.., Some(style)) => {
+                Some(RenderedTurn::from_messages(self.newest_halved(style, how.tighter)))
+            }
             _ => None,
         };
         let OmittedTurns { turns: is_left_out, notes } = left_out(turns.iter().copied(), how.weak);
         let note = |(place, note): (&usize, &String)| {
-            (*place, RenderedTurn::of(vec![Message::user(note.as_str())]))
+            (*place, RenderedTurn::from_messages(vec![Message::user(note.as_str())]))
         };
         let notes: BTreeMap<usize, RenderedTurn> = notes.iter().map(note).collect();
         let shown: Vec<&RenderedTurn> = match &halved {
@@ -498,7 +505,7 @@ impl HistoryCache {
                 let shown =
                     turns.iter().enumerate().map(|(place, turn)| match is_left_out[place] {
                         true => notes.get(&place),
-                        false => Some(turn.shown(how)),
+                        false => Some(turn.in_style(how)),
                     });
                 shown.flatten().collect()
             }
@@ -541,7 +548,7 @@ fn is_near(costs: &[TurnCost], place: HistoryPosition, room: u32) -> bool {
     let total: u32 = shown.map(|turn| turn.at(place)).sum();
     let newest = costs.iter().rev().take(NEWEST).map(|turn| turn.whole).max().unwrap_or(0);
     let ahead = newest.max(room / NEAR).saturating_add(TELL_TOKENS);
-    let next = fit::place(costs, place, room.saturating_sub(ahead), 0);
+    let next = fit::fit_history(costs, place, room.saturating_sub(ahead), 0);
     let loses = next.from > place.from || next.whole_from > place.whole_from;
     !place.told && loses && total.saturating_add(TELL_TOKENS) <= room
 }

@@ -32,7 +32,7 @@ use automaton_core::trust::{Label, Labelled};
 use automaton_core::vitals::Vitals;
 use automaton_inference::{ChatRole, Message, MessageCall, ModelInfo};
 use automaton_memory::shown::{MemoryView, ShownMemory};
-use automaton_memory::soul::shown;
+use automaton_memory::soul::prompt_text;
 use automaton_memory::{render, tokens};
 use automaton_sandbox::HOME_INSIDE;
 use automaton_store::{HistoryPosition, OpenMessage, PromptLayerRow};
@@ -40,7 +40,7 @@ use automaton_tools::result::{FrameNonce, shorten};
 
 use self::caps::long_answer;
 use self::caps::{PromptCaps, affordable, affordable_call};
-pub(crate) use self::caps::{result_room, room};
+pub(crate) use self::caps::{prompt_room, result_room};
 pub(crate) use self::digest::HistoryDigest;
 pub(crate) use self::fit::TURNS_MAX;
 use self::history::MessageStyle;
@@ -158,7 +158,8 @@ pub struct PromptLayer {
 
 /// Builds the prompt.
 pub(crate) fn build(material: &PromptMaterial<'_>, head: [PromptLayer; HEAD]) -> Prompt {
-    let (history, model) = (material.history, material.model);
+    let history = material.history;
+    let model = material.model;
     let style @ (caps, _) = style_of(material.settings, model, history);
     let tools_tokens = schemas_cost(material.tools);
     let begun = cost(&head) + tools_tokens + FRAMES_TOKENS;
@@ -188,13 +189,13 @@ pub(crate) fn build(material: &PromptMaterial<'_>, head: [PromptLayer; HEAD]) ->
     });
     let before =
         [layer("open", laid.open, caps.open(taken)), layer("digest", laid.digest, caps.digest)];
-    let (name, text, tokens) = ("history", String::new(), laid.row.tokens);
-    let shown = PromptLayer { name, tokens, cap_tokens: room, text };
+    let tokens = laid.row.tokens;
+    let shown = PromptLayer { name: "history", tokens, cap_tokens: room, text: String::new() };
 
     let mut talk = ConversationBuilder(vec![Message::system(joined(&head)).into()]);
     talk.user(joined(&before));
     let asked = history::cost(&talk.0).saturating_add(tokens);
-    laid.messages.into_iter().for_each(|message| talk.say(message));
+    laid.messages.into_iter().for_each(|message| talk.push(message));
     // In the smallest of windows the answer gives way, and nothing else is left to.
     let beside = tools_tokens + caps.margin() + MORE_TOKENS;
     let asked = asked.saturating_add(beside + cost(&last));
@@ -268,11 +269,11 @@ struct ConversationBuilder(Vec<Arc<Message>>);
 impl ConversationBuilder {
     fn user(&mut self, text: String) {
         if !text.is_empty() {
-            self.say(Message::user(text).into());
+            self.push(Message::user(text).into());
         }
     }
 
-    fn say(&mut self, message: Arc<Message>) {
+    fn push(&mut self, message: Arc<Message>) {
         match (self.0.last_mut(), message.role) {
             (Some(last), ChatRole::User) if last.role == ChatRole::User => {
                 let last = Arc::make_mut(last);
@@ -378,7 +379,7 @@ pub(crate) fn head_layers(material: &PromptMaterial<'_>) -> [PromptLayer; HEAD] 
     let wallet = section("wallet", settings.wallet_address.as_deref().unwrap_or_default());
     let identity = [("name", settings.name.as_str()), ("creator", creator), ("wallet", &wallet)];
     let genesis = material.soul.map_or(&settings.genesis, |soul| &soul.genesis);
-    let soul = material.soul.map(shown).unwrap_or_default();
+    let soul = material.soul.map(prompt_text).unwrap_or_default();
     let model = material.model;
     // A model that can read schemas has them beside the prompt.
     let (rules, operations, tools, soul) = if model.weak {
@@ -448,14 +449,16 @@ fn last_layers(
     begun: u32,
 ) -> [PromptLayer; 4] {
     let (caps, weak) = style;
-    let (history, inputs) = (material.history, material.inputs);
+    let history = material.history;
+    let inputs = material.inputs;
     let memory = memory_layer(material.memory, &caps);
     let view = worklog_view(material);
     let manner = history.message_style(style);
     let mut worklog = worklog_layer(view.as_ref(), &caps, material.turn_id, manner);
     let beside = tokens::estimate(&memory) + tokens::estimate(&worklog);
     let taken = begun + caps.status + beside;
-    let mut input = input_layer(material, style, caps.left(taken + INPUT_RESERVE, caps.window / 8));
+    let mut input =
+        input_layer(material, style, caps.remaining(taken + INPUT_RESERVE, caps.window / 8));
     if input.is_empty() && weak {
         history::GO_ON.clone_into(&mut input);
     }
@@ -488,11 +491,13 @@ fn input_layer(
     style @ (caps, _): (PromptCaps, bool),
     room: u32,
 ) -> String {
-    let (turn, inputs) = (material.turn_id, material.inputs);
+    let turn = material.turn_id;
+    let inputs = material.inputs;
     let manner = material.history.message_style(style);
     let whole = history::render_inputs(turn, inputs, caps.input, manner);
     let fits = |text: &String| tokens::estimate(text) <= room;
-    let (named, others) = (MessageStyle { ends: 0, ..manner }, caps.input.min(room / 2));
+    let named = MessageStyle { ends: 0, ..manner };
+    let others = caps.input.min(room / 2);
     let fewer = |skipped: usize| {
         let rest = history::render_inputs(turn, &inputs[skipped..], others, named);
         let count = format!("[{skipped} more came before; messages are in {HOME_INSIDE}/{FOLDER}]");
@@ -505,8 +510,8 @@ fn input_layer(
 
 /// Returns the view of the worklog for the turn.
 fn worklog_view(material: &PromptMaterial<'_>) -> Option<WorklogView> {
-    let heard = material.heard.meet(material.history.heard(material.place, material.digest));
-    material.worklog.map(|worklog| WorklogView::of(worklog, heard))
+    let heard = material.heard.meet(material.history.lowest_label(material.place, material.digest));
+    material.worklog.map(|worklog| WorklogView::for_reader(worklog, heard))
 }
 
 fn worklog_layer(
@@ -525,7 +530,7 @@ fn worklog_layer(
     let template = include_str!("worklog.md");
     let around = tokens::estimate(template) + history::FRAME_TOKENS;
     let short = shorten(&worklog.text, caps.worklog.saturating_sub(around));
-    let framed = manner.labelled(worklog, &short, &FrameNonce::of(turn));
+    let framed = manner.labelled(worklog, &short, &FrameNonce::from_id(turn));
     cap(&fill(template, &[("worklog", &framed)]), caps.worklog)
 }
 
@@ -557,7 +562,8 @@ fn status_text(
         ],
     );
     let money = material.balances.filter(|_| !weak).map_or_else(String::new, |balances| {
-        let (credits, usdc) = (balances.credits_shown(), balances.usdc_shown());
+        let credits = balances.credits_shown();
+        let usdc = balances.usdc_shown();
         let before = material.vitals.filter(|_| balances.credits.is_none());
         let before = before.and_then(|before| before.credits.zip(before.read_at));
         let before = before.map_or_else(String::new, |(credits, at)| {

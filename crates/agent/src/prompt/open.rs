@@ -53,10 +53,10 @@ pub(crate) fn too_long(
 /// Returns the cost of showing a message.
 pub(crate) fn cost(message: &OpenMessage, manner: MessageStyle<'_>) -> u32 {
     // And what stands between it and the next one.
-    tokens::estimate(&shown(message, manner)) + 1
+    tokens::estimate(&render_message(message, manner)) + 1
 }
 
-fn shown(message: &OpenMessage, manner: MessageStyle<'_>) -> String {
+fn render_message(message: &OpenMessage, manner: MessageStyle<'_>) -> String {
     manner.creators(&message.text, Some(message.id), message.file.as_deref())
 }
 
@@ -75,7 +75,7 @@ pub(crate) fn render(open: &[&OpenMessage], room: u32, manner: MessageStyle<'_>)
             // What can be read nowhere else is shown, whatever that takes.
             None => left = 0,
         }
-        texts.push(shown(message, manner));
+        texts.push(render_message(message, manner));
     }
     if texts.len() < open.len() {
         let rest = open.len() - texts.len();

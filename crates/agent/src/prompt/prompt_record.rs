@@ -119,18 +119,18 @@ pub fn recorded_prompt(
         Some(from) => reader.turns_between(from, turn.seq, TURNS_MAX)?,
     };
     let style = (caps, how.weak);
-    let history = HistoryCache::of(&turns, style, Arc::clone(guard), Arc::clone(tools));
+    let history = HistoryCache::from_turns(&turns, style, Arc::clone(guard), Arc::clone(tools));
     let mut open = reader.open_messages(Some(at))?;
     open.retain(|open| open.seq.is_none_or(|seq| seq < turn.seq));
     let open = waiting(&open, &turn.inputs);
     let laid = history_at(reader, turn, &open, &history, kept.history_from, &how)?;
     let memory = shown_memory(reader, &memory)?;
     let mut layers: Vec<PromptLayerRecord> =
-        kept.head.into_iter().map(|(name, text)| whole(&name, text)).collect();
+        kept.head.into_iter().map(|(name, text)| full_layer(&name, text)).collect();
     layers.push(again("open", laid.open, kept.open));
     layers.push(again("digest", laid.digest, kept.digest));
     layers.push(again_of("history", transcript(&laid.messages), laid.row.sha256, kept.history));
-    layers.push(whole("status", kept.status));
+    layers.push(full_layer("status", kept.status));
     let manner = history.message_style((caps, how.weak));
     // silent-ok: as above.
     let view = kept.worklog_view.as_deref().and_then(|view| serde_json::from_str(view).ok());
@@ -164,7 +164,7 @@ fn history_at(
     from: Option<u64>,
     how: &HistoryStyle,
 ) -> Result<RenderedHistory, StoreError> {
-    let digest = HistoryDigest::of(reader.digest(Some(from.unwrap_or(turn.seq)))?.as_ref());
+    let digest = HistoryDigest::from_row(reader.digest(Some(from.unwrap_or(turn.seq)))?.as_ref());
     let wanted = HistoryRequest {
         place: HistoryPosition { from: from.unwrap_or(0), ..HistoryPosition::default() },
         digest: &digest,
@@ -178,8 +178,10 @@ fn history_at(
     Ok(history.show(&wanted, how, None))
 }
 
-fn whole(name: &str, text: String) -> PromptLayerRecord {
-    let (name, chars, tokens) = (name.to_owned(), chars(&text), tokens::estimate(&text));
+fn full_layer(name: &str, text: String) -> PromptLayerRecord {
+    let name = name.to_owned();
+    let chars = chars(&text);
+    let tokens = tokens::estimate(&text);
     PromptLayerRecord { name, chars, tokens, on_record: true, text: Some(text) }
 }
 

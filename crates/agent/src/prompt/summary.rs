@@ -72,7 +72,9 @@ pub(crate) fn summary_request(
     let style = MessageStyle { guard, weak: false, ends: caps.ends };
     let room = READ_TOKENS_MAX.min(model.context_tokens / WINDOW_SHARE);
     let first = turns.first()?;
-    let (mut source, mut tokens, mut end) = (String::new(), 0, first);
+    let mut source = String::new();
+    let mut tokens = 0;
+    let mut end = first;
     let before = before.filter(|(session, _)| *session == first.session);
     let mut label = before.map_or(Label::Tool, |(_, heard)| heard.meet(Label::Tool));
     for turn in turns {
@@ -83,7 +85,7 @@ pub(crate) fn summary_request(
         if tokens > 0 && tokens + cost > room {
             break;
         }
-        label = label.meet(history::heard(turn));
+        label = label.meet(history::lowest_label(turn));
         (source, tokens, end) = (source + &text, tokens + cost, turn);
     }
     Some(SummaryRequest {
@@ -105,7 +107,8 @@ impl SummaryRequest {
         let Range { start: from, end: upto } = self.turns;
         let room = SUMMARY_TOKENS_MAX.min(self.tokens / SHORTER);
         let answer = without_secrets(answer, SUMMARY_CHARS_MAX);
-        let (mut text, mut tokens) = (String::new(), 0);
+        let mut text = String::new();
+        let mut tokens = 0;
         for line in answer.lines().map(str::trim) {
             let said = line.trim_start_matches(['-', '*', '•', ' ']);
             let cost = tokens::estimate(said) + 2;

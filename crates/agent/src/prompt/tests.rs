@@ -83,7 +83,7 @@ impl World {
 
     fn with<T>(&self, work: impl FnOnce(&PromptMaterial<'_>) -> T) -> T {
         let mut history = HistoryCache::new(guard(), tools());
-        history.keep(self.place.from, style_of(&self.settings, &self.model, &history));
+        history.retain_from(self.place.from, style_of(&self.settings, &self.model, &history));
         history.add(&self.turns);
         work(&PromptMaterial {
             settings: &self.settings,
@@ -138,7 +138,8 @@ fn is_in_pairs(messages: &[Arc<Message>]) -> bool {
 /// A prompt for a turn that answers `input`, after the given turns.
 fn prompt(settings: &Settings, turns: &[TurnRecord], input: &str) -> Prompt {
     let fact = fact("green");
-    let (settings, turns) = (settings.clone(), turns.to_vec());
+    let settings = settings.clone();
+    let turns = turns.to_vec();
     let inputs = vec![creators(input, Some("01ARZ3NDEKTSV4RRFFQ69G5FAV"))];
     World { settings, turns, inputs, memory: vec![fact], ..World::new(400_000) }.build()
 }

@@ -82,8 +82,9 @@ pub struct SnapshotPlaces {
 
 impl SnapshotPlaces {
     /// The places of an automaton.
-    pub(crate) fn of(settings: &Settings) -> Self {
-        let (workspace, home) = (settings.workspace.clone(), settings.home.clone());
+    pub(crate) fn from_settings(settings: &Settings) -> Self {
+        let workspace = settings.workspace.clone();
+        let home = settings.home.clone();
         Self { workspace, home, limits: settings.snapshots }
     }
 }
@@ -190,11 +191,14 @@ impl WorkspaceSnapshots {
         cause: SnapshotCause,
     ) -> Result<TakenSnapshot, WorkspaceSnapshotError> {
         let labels = labels::stored(&self.store).await?;
-        let (id, at) = (self.ids.id(), self.ids.now());
-        let (snapshots, places) = (self.snapshots.clone(), self.places.clone());
+        let id = self.ids.id();
+        let at = self.ids.now();
+        let snapshots = self.snapshots.clone();
+        let places = self.places.clone();
         let taken = task::spawn_blocking(move || {
             let workspace = &WorkspaceDir::open(&places.workspace)?;
-            let (limits, skipped) = (places.limits, &SEALED);
+            let limits = places.limits;
+            let skipped = &SEALED;
             let request = TakeRequest { workspace, id, at, cause, limits, skipped, labels };
             Ok::<_, WorkspaceSnapshotError>(snapshots.take(request)?)
         });
@@ -226,7 +230,8 @@ impl WorkspaceSnapshots {
         let _alone = alone.map_err(|_| WorkspaceSnapshotError::Busy)?;
         let RestoreRequest { snapshot, paths, keep_present } = request;
         let paths = relative_paths(&paths)?;
-        let (snapshots, workspace) = (self.snapshots.clone(), self.places.workspace.clone());
+        let snapshots = self.snapshots.clone();
+        let workspace = self.places.workspace.clone();
         let recorded = task::spawn_blocking(move || {
             open_to_owner(&workspace);
             snapshots.labels(snapshot)
@@ -241,7 +246,8 @@ impl WorkspaceSnapshots {
         };
         // Before any file is there again.
         labels::give_back(&self.store, &recorded, &paths).await?;
-        let (snapshots, workspace) = (self.snapshots.clone(), self.places.workspace.clone());
+        let snapshots = self.snapshots.clone();
+        let workspace = self.places.workspace.clone();
         let restored = task::spawn_blocking(move || {
             let root = WorkspaceDir::open(&workspace)?;
             let source = RestoreSource { snapshot, paths: &paths, present };

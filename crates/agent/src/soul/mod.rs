@@ -80,12 +80,13 @@ impl SoulKeeper {
         let Some(found) = self.read_view().and_then(|text| soul::read(&text)) else {
             return (given, "born");
         };
-        let (genesis, anchor) = (given.genesis.clone(), given.anchor.clone());
+        let genesis = given.genesis.clone();
+        let anchor = given.anchor.clone();
         let found = Soul { genesis, anchor, ..found };
         match self.check(&found) {
             Ok(()) => (found, LAID_DOWN),
             Err(fault) => {
-                self.tell(format!("SOUL.md was not taken at birth: {fault}"));
+                self.report(format!("SOUL.md was not taken at birth: {fault}"));
                 (given, "born")
             }
         }
@@ -93,7 +94,8 @@ impl SoulKeeper {
 
     /// The version that there is, and all of it.
     pub(crate) async fn now(&self) -> Result<(u32, Soul), HandleError> {
-        let found = self.deps.store.soul().await.map_err(|error| HandleError::of(&error))?;
+        let found =
+            self.deps.store.soul().await.map_err(|error| HandleError::from_error(&error))?;
         let found = found.and_then(|it| it.soul.map(|soul| (it.version, soul)));
         found.ok_or_else(|| refused("it has no soul yet"))
     }
@@ -113,8 +115,8 @@ impl SoulKeeper {
         let reason: String = reason.trim().chars().take(REASON_CHARS_MAX).collect();
         let change = SoulChange { soul, from, source, reason, approved_by };
         let version = self.deps.store.change_soul(change).await;
-        let version = version.map_err(|error| HandleError::of(&error))?;
-        self.write_view().await.map_err(|error| HandleError::of(&error))?;
+        let version = version.map_err(|error| HandleError::from_error(&error))?;
+        self.write_view().await.map_err(|error| HandleError::from_error(&error))?;
         Ok(version)
     }
 
@@ -124,7 +126,7 @@ impl SoulKeeper {
         soul::check(soul, &self.guard, &own)
     }
 
-    fn tell(&self, error: String) {
+    fn report(&self, error: String) {
         let hint = Some("`automaton soul set FILE` changes what it thinks of itself".to_owned());
         self.deps.emit(Event::ErrorReported { kind: ErrorClass::User, error, hint });
     }
@@ -156,14 +158,18 @@ fn refused(message: impl Display) -> HandleError {
 impl context::SoulHandle for SoulKeeper {
     fn view(&self) -> HandleFuture<'_, String> {
         Box::pin(async move {
-            let text = self.rendered().await.map_err(|error| HandleError::of(&error))?;
+            let text = self.rendered().await.map_err(|error| HandleError::from_error(&error))?;
             text.ok_or_else(|| refused("it has no soul yet"))
         })
     }
 
     fn history(&self, limit: u32) -> HandleFuture<'_, Vec<SoulVersion>> {
         Box::pin(async move {
-            self.deps.store.soul_versions(limit).await.map_err(|error| HandleError::of(&error))
+            self.deps
+                .store
+                .soul_versions(limit)
+                .await
+                .map_err(|error| HandleError::from_error(&error))
         })
     }
 
@@ -196,6 +202,6 @@ impl context::SoulHandle for SoulKeeper {
     }
 
     fn reflect(&self) -> HandleFuture<'_, String> {
-        Box::pin(async move { Ok(self.look().await?.told()) })
+        Box::pin(async move { Ok(self.reflect().await?.summary()) })
     }
 }

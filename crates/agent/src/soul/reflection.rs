@@ -29,7 +29,7 @@ pub(crate) struct Reflection {
 
 impl Reflection {
     /// The same in words.
-    pub(crate) fn told(&self) -> String {
+    pub(crate) fn summary(&self) -> String {
         let Self { alignment, updated, suggestion, .. } = self;
         let names: Vec<&str> = updated.iter().map(|section| section.name()).collect();
         let updated = if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
@@ -43,8 +43,8 @@ impl SoulKeeper {
     ///
     /// # Errors
     /// When the store fails, or what was seen cannot be kept.
-    pub(crate) async fn look(&self) -> Result<Reflection, HandleError> {
-        let of = |error| HandleError::of(&error);
+    pub(crate) async fn reflect(&self) -> Result<Reflection, HandleError> {
+        let of = |error| HandleError::from_error(&error);
         let (from, soul) = self.now().await?;
         let evidence = self.deps.store.soul_evidence().await.map_err(of)?;
         let losses = self.deps.store.losses().await.map_err(of)?;

@@ -56,7 +56,8 @@ impl SoulKeeper {
             return Ok(None);
         };
         let life = self.deps.store.life().await?;
-        let (address, creator) = (&self.settings.wallet_address, &self.settings.creator_address);
+        let address = &self.settings.wallet_address;
+        let creator = &self.settings.creator_address;
         let reflected = self.deps.store.last_reflection().await?.map(|last| last.at);
         let who = (address.as_deref(), creator.as_deref(), reflected);
         Ok(Some(soul_file(&life, (version, at), &soul, who)))
@@ -74,7 +75,7 @@ impl SoulKeeper {
     pub(super) async fn write_view(&self) -> Result<(), StoreError> {
         let Some(text) = self.rendered().await? else { return Ok(()) };
         if let Err(error) = self.put(NAME, &text) {
-            self.tell(format!("SOUL.md cannot be written: {error}"));
+            self.report(format!("SOUL.md cannot be written: {error}"));
         }
         Ok(())
     }
@@ -100,7 +101,7 @@ impl SoulKeeper {
                 Ok(()) => format!("; what it said is in {CHANGED}"),
                 Err(error) => format!("; what it said is lost: {error}"),
             };
-            self.tell(format!(
+            self.report(format!(
                 "SOUL.md was changed by somebody else than its automaton, and was restored{kept}"
             ));
         }

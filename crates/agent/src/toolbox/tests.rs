@@ -35,7 +35,8 @@ fn call(tool: &str, arguments: &str, status: CallStatus) -> CallRecord {
 fn the_lists_leave_out_what_an_agent_has_no_use_for_or_no_room_for() {
     let set = built_in();
     let count = |model: &ModelInfo, has_money| set.available(model, &rules(has_money)).len();
-    let (strong, weak) = (model(400_000, false, false), model(400_000, true, false));
+    let strong = model(400_000, false, false);
+    let weak = model(400_000, true, false);
     let compact = model(400_000, false, true);
     let dear = ModelInfo {
         prices: automaton_inference::catalogue::model("gpt-5.2").unwrap().prices,

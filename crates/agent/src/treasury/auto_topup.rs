@@ -68,7 +68,7 @@ impl Treasury {
             Ok(balances) => balances,
             Err(TreasuryError::UnderWay) => self.unknown(),
             Err(error) => {
-                self.tell(&Err(error)).await;
+                self.report(&Err(error)).await;
                 self.unknown()
             }
         }
@@ -165,7 +165,7 @@ impl Treasury {
     async fn auto_topup(&self, kept: &mut TopUpState) {
         let refused = self.out_of_credits.swap(false, Ordering::SeqCst);
         if let Err(error) = self.reconcile().await {
-            self.tell(&Err(error)).await;
+            self.report(&Err(error)).await;
         }
         let outcome = match self.go_on().await.transpose() {
             // Whatever became of it, the credits may be yet to come: nothing is begun now.
@@ -173,7 +173,7 @@ impl Treasury {
             None => self.start_if_low(refused, kept).await.transpose(),
         };
         if let Some(outcome) = outcome {
-            self.tell(&outcome).await;
+            self.report(&outcome).await;
         }
     }
 

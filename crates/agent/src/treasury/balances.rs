@@ -37,7 +37,8 @@ impl Treasury {
     /// Returns the known balances.
     pub async fn balances(&self) -> Balances {
         let mut last = self.reading.lock().await;
-        let (now, epoch) = (self.deps.ids.now(), self.epoch.load(Ordering::SeqCst));
+        let now = self.deps.ids.now();
+        let epoch = self.epoch.load(Ordering::SeqCst);
         let good = |reading: &CachedBalances| {
             // A clock that was set back makes a reading old, not young.
             let at = reading.balances.at;
@@ -47,7 +48,7 @@ impl Treasury {
             return reading.balances;
         }
         let (credits, usdc, noted) =
-            tokio::join!(self.credits(), known(self.usdc()), self.note_time());
+            tokio::join!(self.credits(), in_time(self.usdc()), self.note_time());
         // silent-ok: time that is not noted frees nothing, and the next reading notes it.
         noted.ok();
         let balances = Balances { at: now, credits, usdc };
@@ -88,14 +89,14 @@ impl Treasury {
     /// Returns the cloud's balance, exactly if the cloud tells it exactly.
     pub(super) async fn credits(&self) -> Option<Microcents> {
         let PaymentContext { cloud, key, .. } = &self.payment_context;
-        let reply = known(cloud.balance(key.as_ref()?)).await?;
+        let reply = in_time(cloud.balance(key.as_ref()?)).await?;
         // silent-ok: more cents than can be counted are not known.
         reply.balance_microcents.or_else(|| Microcents::from_cents(reply.cents()?).ok())
     }
 }
 
 /// Returns the value if it was read in time.
-pub(super) async fn known<T, E: Error + 'static>(
+pub(super) async fn in_time<T, E: Error + 'static>(
     read: impl Future<Output = Result<T, E>>,
 ) -> Option<T> {
     match timeout(READ_MAX, read).await {

@@ -13,7 +13,7 @@ use automaton_core::payment::{Payment, PaymentState, Purpose};
 use automaton_core::time::Span;
 use tokio::time::timeout;
 
-use super::balances::known;
+use super::balances::in_time;
 use super::{Treasury, TreasuryError};
 
 /// Number of further reads of a ledger that cannot be read, and the time between them.
@@ -35,7 +35,8 @@ impl Treasury {
         // One that is under way would stand half in the books; it is not waited for
         // for ever, and is found by whoever compares.
         let _alone = timeout(LOCK_WITHIN, self.topup_lock.lock()).await;
-        let (payments, totals) = (self.store.payments().await?, self.store.totals().await?);
+        let payments = self.store.payments().await?;
+        let totals = self.store.totals().await?;
         let unsettled = self.unsettled().await?;
         let of = |state| payments.iter().filter(move |payment| payment.state == state);
         let settled: Vec<&Payment> = of(PaymentState::Settled).collect();
@@ -46,8 +47,8 @@ impl Treasury {
         let sent = open().filter(|payment| payment.signed.is_some());
         let (left, moved, standing) = tokio::join!(
             self.credits(),
-            known(self.moved(&signed)),
-            known(self.payment_context.signer.standing()),
+            in_time(self.moved(&signed)),
+            in_time(self.payment_context.signer.standing()),
         );
         Ok(Books {
             answers: totals.answers,
@@ -118,7 +119,8 @@ impl Treasury {
 
     /// Returns the chain's sum of all signed payments; `None` if some are on another chain.
     async fn moved(&self, all: &[&Payment]) -> Result<Option<MicroUsdc>, TreasuryError> {
-        let (mut moved, now) = (MicroUsdc::ZERO, self.deps.ids.now());
+        let mut moved = MicroUsdc::ZERO;
+        let now = self.deps.ids.now();
         for one in all {
             let Payment { terms: payment, signed, state, changed_at, .. } = one;
             // What the chain has ended long ago stays ended.

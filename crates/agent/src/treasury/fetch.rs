@@ -93,7 +93,8 @@ impl Treasury {
             Ok(PaidResponse::Paid(brought)) => Ok(brought),
             Err(error) => {
                 if !matches!(error, TreasuryError::Asked { .. }) {
-                    let (kind, hint) = (error.kind(), error.hint());
+                    let kind = error.kind();
+                    let hint = error.hint();
                     let error = chain(&error).to_string();
                     self.emit(Event::PaymentFailed { kind, error, hint });
                 }
@@ -109,7 +110,8 @@ impl Treasury {
 
     /// The account with the cloud, where there is a key to it.
     pub(crate) fn account(&self) -> Option<super::CloudAccount> {
-        let (cloud, key) = (self.payment_context.cloud.clone(), self.payment_context.key.clone());
+        let cloud = self.payment_context.cloud.clone();
+        let key = self.payment_context.key.clone();
         key.map(|key| super::CloudAccount { cloud, key })
     }
 
@@ -222,7 +224,8 @@ impl FetchPayer<'_> {
             x_payment_required: reply.header(X_PAYMENT_REQUIRED),
             body: &reply.body,
         };
-        let (token, price) = (&self.treasury.payment_context.token, Price::AtMost(self.cap));
+        let token = &self.treasury.payment_context.token;
+        let price = Price::AtMost(self.cap);
         let wanted = PaymentExpectation { token, payee: None, price };
         let offers = offers(demand).map_err(TreasuryError::Unreadable)?;
         select(offers, &wanted).map_err(TreasuryError::Refused)
@@ -257,7 +260,8 @@ impl FetchPayer<'_> {
         if open.terms.money.worth()? <= most {
             return Ok(open);
         }
-        let (id, amount) = (open.id, open.terms.money.usdc());
+        let id = open.id;
+        let amount = open.terms.money.usdc();
         let dearer = Err(TreasuryError::OpenDearer { id, amount, most });
         treasury.refused(&open.terms.origin, dearer).await
     }

@@ -9,7 +9,7 @@ use automaton_core::money::{MicroUsdc, Microcents};
 use automaton_core::payment::{Purpose, Rail};
 use automaton_policy::{HardLimit, ReasonCode};
 
-use super::balances::known;
+use super::balances::in_time;
 use super::topup::price;
 use super::{PaymentContext, Treasury, TreasuryError};
 
@@ -57,7 +57,7 @@ impl Treasury {
     /// transfer itself.
     async fn ceiling_of_cloud(&self, cents: i64) -> Option<HardLimit> {
         let PaymentContext { cloud, key, .. } = &self.payment_context;
-        let told = known(cloud.transfer_ceiling(key.as_ref()?)).await?;
+        let told = in_time(cloud.transfer_ceiling(key.as_ref()?)).await?;
         let fits = told.transferred_cents.saturating_add(cents) <= told.ceiling_cents;
         let reason = format!(
             "{cents} cents after {} in 24 hours are more than the ceiling of {} cents that the \
@@ -69,7 +69,7 @@ impl Treasury {
 
     async fn limit_of_request(&self) -> Result<Option<HardLimit>, TreasuryError> {
         // silent-ok: why it is unknown changes nothing; the limits refuse it.
-        let have = known(self.usdc()).await.and_then(|usdc| usdc.face_value().ok());
+        let have = in_time(self.usdc()).await.and_then(|usdc| usdc.face_value().ok());
         let facts = self.payment_facts((Purpose::X402, Rail::Usdc, None), SMALLEST, have).await?;
         let found = self.limits.hard_limit(&facts);
         Ok(found.map(|(code, reason)| HardLimit { code, reason }))
@@ -79,7 +79,7 @@ impl Treasury {
     async fn limit_of_purchase(&self, usd: u32) -> Option<HardLimit> {
         // silent-ok: the rule `financial.tier` refuses what is no tier.
         let price: MicroUsdc = price(usd).ok()?;
-        let Some(have) = known(self.usdc()).await else {
+        let Some(have) = in_time(self.usdc()).await else {
             let reason = "What the wallet holds cannot be read, and what is unknown is not spent.";
             return Some(HardLimit { code: ReasonCode::BalanceUnknown, reason: reason.to_owned() });
         };
@@ -88,7 +88,7 @@ impl Treasury {
             return Some(HardLimit { code: ReasonCode::SpendLimitExceeded, reason });
         }
         // silent-ok: a signer that cannot be asked refuses by itself.
-        let standing = known(self.payment_context.signer.standing()).await?;
+        let standing = in_time(self.payment_context.signer.standing()).await?;
         let refusal = standing.refusal_for(price)?;
         let reason = format!("The signer refuses it. {refusal}");
         Some(HardLimit { code: ReasonCode::SpendLimitExceeded, reason })

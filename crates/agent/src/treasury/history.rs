@@ -32,7 +32,8 @@ impl Treasury {
     pub(crate) async fn read_history(&self) {
         let _alone = self.history_lock.lock().await;
         if let Err(error) = self.read_and_tell().await {
-            let (kind, hint) = (error.kind(), error.hint());
+            let kind = error.kind();
+            let hint = error.hint();
             let error = format!("the account's history was not read: {}", chain(&error));
             self.emit(Event::ErrorReported { kind, error, hint });
         }
@@ -200,7 +201,8 @@ fn new_entries(
     }
     for sale in page.sales.iter().rev().filter(|sale| sale.id > known.sale) {
         let SaleEntry { id, machine, port, amount_micro_usdc, at_ms: at, .. } = sale;
-        let (key, amount) = (format!("sale:{origin} {id}"), amount_micro_usdc.face_value()?);
+        let key = format!("sale:{origin} {id}");
+        let amount = amount_micro_usdc.face_value()?;
         let from = format!("machine {machine}:{port}");
         add(kind(&sale.payer), Revenue { key, amount, from, at: *at })?;
     }

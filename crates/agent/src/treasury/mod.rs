@@ -210,11 +210,16 @@ impl Treasury {
     /// nobody for requests.
     #[must_use]
     pub fn new(store: Store, payment_context: PaymentContext, deps: TreasuryDeps) -> Self {
-        let (topup_lock, reading) = (Arc::default(), Mutex::default());
-        let (epoch, out_of_credits) = (AtomicU64::new(0), AtomicBool::new(false));
-        let (limits, payees) = (PaymentLimits::default(), Payees::default());
-        let (creator, answer_within) = (None, None);
-        let (started_at_boot_time, window_timer) = (deps.boot.since_boot(), Mutex::default());
+        let topup_lock = Arc::default();
+        let reading = Mutex::default();
+        let epoch = AtomicU64::new(0);
+        let out_of_credits = AtomicBool::new(false);
+        let limits = PaymentLimits::default();
+        let payees = Payees::default();
+        let creator = None;
+        let answer_within = None;
+        let started_at_boot_time = deps.boot.since_boot();
+        let window_timer = Mutex::default();
         Self {
             store,
             payment_context,

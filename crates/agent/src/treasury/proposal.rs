@@ -93,7 +93,8 @@ impl Treasury {
         reason: String,
     ) -> Result<ApprovalRequest, TreasuryError> {
         let NewPayment { purpose, origin, payee, money, why, .. } = payment;
-        let (worth, what) = (money.worth()?, purpose.name());
+        let worth = money.worth()?;
+        let what = purpose.name();
         // What nobody's call asks for is not of a wake.
         let creators = why.call.is_some() && self.store.is_creators_wake().await?;
         let patience = AgentLimits::patience(self.answer_within, creators);
@@ -112,7 +113,8 @@ impl Treasury {
         outcome: Result<T, TreasuryError>,
     ) -> Result<T, TreasuryError> {
         if let Err(error) = &outcome {
-            let (origin, detail) = (origin.to_owned(), visible(&chain(error).to_string()));
+            let origin = origin.to_owned();
+            let detail = visible(&chain(error).to_string());
             self.store.refuse_demand(RefusedDemand { origin, detail }).await?;
         }
         outcome

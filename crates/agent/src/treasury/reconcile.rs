@@ -27,7 +27,8 @@ impl Treasury {
                 continue;
             }
             if let Err(error) = self.resume(open).await {
-                let (kind, hint) = (error.kind(), error.hint());
+                let kind = error.kind();
+                let hint = error.hint();
                 let error = chain(&error).to_string();
                 self.emit(Event::PaymentFailed { kind, error, hint });
             }

@@ -59,12 +59,12 @@ impl Treasury {
             (None, Some(kept)) => self.start_spaced(usd, why, kept).await,
             (None, None) => self.begin(usd, why).await,
         };
-        self.tell(&outcome).await;
+        self.report(&outcome).await;
         outcome
     }
 
     /// Tells what became of a purchase.
-    pub(super) async fn tell(&self, outcome: &Result<TopUpOutcome, TreasuryError>) {
+    pub(super) async fn report(&self, outcome: &Result<TopUpOutcome, TreasuryError>) {
         self.forget_balances();
         self.note_failure(outcome).await;
         let event = match outcome {
@@ -159,7 +159,8 @@ impl Treasury {
             .map_err(TreasuryError::Unreadable)
             .and_then(|offers| select(offers, &wanted).map_err(TreasuryError::Refused));
         let chosen = self.refused(origin, chosen).await?;
-        let (amount, payee) = (chosen.amount, chosen.payee.to_string());
+        let amount = chosen.amount;
+        let payee = chosen.payee.to_string();
         self.emit(Event::TopupDemanded { usd, amount, payee });
         Ok(chosen)
     }
@@ -176,7 +177,8 @@ impl Treasury {
                 .await?;
             return Ok(None);
         }
-        let (have, price) = (self.usdc().await?, payment.money.usdc());
+        let have = self.usdc().await?;
+        let price = payment.money.usdc();
         if have < price {
             return Err(TreasuryError::TooLittle { have, price });
         }
@@ -206,7 +208,8 @@ impl Treasury {
         self.store.advance_payment(*id, PaymentStep::Submitted).await?;
         self.reach(FaultPoint::PaymentSubmitted);
         let name = if signed.header == X_PAYMENT { X_PAYMENT } else { PAYMENT_SIGNATURE };
-        let (usd, payer) = (tier(&payment.money), self.payment_context.signer.address());
+        let usd = tier(&payment.money);
+        let payer = self.payment_context.signer.address();
         let answer = self
             .payment_context
             .cloud
@@ -214,7 +217,7 @@ impl Treasury {
             .await;
         self.reach(FaultPoint::PaymentAnswered);
         match answer {
-            Ok(PurchaseOutcome::Taken(reply)) => self.taken(open, signed, reply).await,
+            Ok(PurchaseOutcome::Taken(reply)) => self.record_reply(open, signed, reply).await,
             Ok(PurchaseOutcome::Refused(_)) if self.used(payment, signed).await? => {
                 self.settled(open, None).await
             }
@@ -263,7 +266,7 @@ impl Treasury {
         }
     }
 
-    async fn taken(
+    async fn record_reply(
         &self,
         open: &Payment,
         signed: &SignedPayment,
@@ -298,8 +301,10 @@ fn elsewhere(open: Payment) -> TreasuryError {
 }
 
 fn bought(open: &Payment, transaction: Option<String>) -> TopUpOutcome {
-    let (id, money) = (open.id, &open.terms.money);
-    let (usd, amount) = (tier(money), money.usdc());
+    let id = open.id;
+    let money = &open.terms.money;
+    let usd = tier(money);
+    let amount = money.usdc();
     TopUpOutcome { id, usd, amount, transaction, settled: false, held_up: None }
 }
 

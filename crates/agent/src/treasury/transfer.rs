@@ -74,12 +74,13 @@ impl Treasury {
                     let reason = open.reason.unwrap_or_default();
                     Err(TreasuryError::Asked { id: open.id, reason })
                 }
-                _ => self.heard(self.carry_out(open).await, why.call).await,
+                _ => self.record_delivery(self.carry_out(open).await, why.call).await,
             };
         }
         // One that went through unheard is what is wished for, and no second one.
         if let Some(done) = self.store.unreported_payment(&request).await? {
-            let (id, transfer) = (done.id, done.transaction.unwrap_or_default());
+            let id = done.id;
+            let transfer = done.transaction.unwrap_or_default();
             let given = CreditTransfer { id, to, amount: done.terms.money.worth()?, transfer };
             self.store.mark_payment_reported(id, why.call).await?;
             return Ok(given);
@@ -89,15 +90,16 @@ impl Treasury {
         // What was read a while ago may be gone by now.
         let have = self.credits().await;
         let call = why.call;
-        let (purpose, origin) = (Purpose::Transfer, self.payment_context.origin.clone());
+        let purpose = Purpose::Transfer;
+        let origin = self.payment_context.origin.clone();
         let payment = NewPayment { purpose, request, origin, payee: to, money, why };
         let id = self.propose(payment, have).await?;
         let open = self.store.payment(id).await?;
-        self.heard(self.carry_out(open).await, call).await
+        self.record_delivery(self.carry_out(open).await, call).await
     }
 
     /// Notes that whoever wished for a transfer hears that it is done, by a call.
-    async fn heard(
+    async fn record_delivery(
         &self,
         given: Result<CreditTransfer, TreasuryError>,
         call: Option<CallId>,
@@ -128,7 +130,8 @@ impl Treasury {
         self.forget_balances();
         let (step, outcome) = match answer {
             Ok(CreditTransferOutcome::Completed(reply)) => {
-                let (transfer, to) = (reply.transfer_id, payment.payee);
+                let transfer = reply.transfer_id;
+                let to = payment.payee;
                 let step = PaymentStep::Settled(Some(transfer.clone()));
                 (step, Ok(CreditTransfer { id: *id, to, amount, transfer }))
             }

@@ -38,7 +38,8 @@ pub(crate) async fn settle_unsettled(deps: &AgentDeps) {
 
 async fn settle_all(deps: &AgentDeps) -> Result<(), StoreError> {
     let cloud = deps.treasury.as_deref().map(Treasury::cloud);
-    let (mut lost, mut count) = (Microcents::ZERO, 0_u32);
+    let mut lost = Microcents::ZERO;
+    let mut count = 0_u32;
     let mut open = Vec::new();
     for one in deps.store.unsettled_costs().await? {
         if cloud.is_some() && one.cloud.as_deref() == cloud {
@@ -46,7 +47,7 @@ async fn settle_all(deps: &AgentDeps) -> Result<(), StoreError> {
             continue;
         }
         (lost, count) =
-            (lost.plus(one.reservation.most()).unwrap_or(lost), count.saturating_add(1));
+            (lost.plus(one.reservation.cost_max()).unwrap_or(lost), count.saturating_add(1));
         deps.store.write_off_cost(one.reservation).await?;
     }
     if count > 0 {
@@ -94,7 +95,7 @@ impl Treasury {
                 Some(None) => {}
                 None => break,
             }
-            known = known.plus(asked.most())?;
+            known = known.plus(asked.cost_max())?;
         }
         let most = self.store.unsettled_most().await?.minus(known)?.max(Microcents::ZERO);
         Ok(UnsettledTotals { charged, most })
@@ -109,10 +110,11 @@ impl Treasury {
                 // It cannot have cost less than nothing, nor more than it was asked for with.
                 Ok(Some(call))
                     if call.state == CallState::Settled
-                        && !(Microcents::ZERO..=asked.most())
+                        && !(Microcents::ZERO..=asked.cost_max())
                             .contains(&call.charged_microcents) =>
                 {
-                    let (said, most) = (call.charged_microcents, asked.most());
+                    let said = call.charged_microcents;
+                    let most = asked.cost_max();
                     self.store.write_off_cost(asked).await?;
                     deps.emit(Event::ErrorReported {
                         kind: ErrorClass::Upstream,

@@ -64,7 +64,8 @@ impl Treasury {
     /// Returns the amount on the wallet's own chain.
     pub(super) fn money(&self, chosen: &SelectedOffer) -> Money {
         let PaymentContext { signer, token, .. } = &self.payment_context;
-        let (asset, payer) = (token.contract, signer.address());
+        let asset = token.contract;
+        let payer = signer.address();
         Money::Usdc { chain: token.chain.0, asset, payer, amount: chosen.amount }
     }
 

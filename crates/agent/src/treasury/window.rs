@@ -9,7 +9,7 @@
 use automaton_core::time::{Span, Timestamp};
 use automaton_core::window::{ClockReadings, WindowAnchor};
 
-use super::balances::known;
+use super::balances::in_time;
 use super::{Treasury, TreasuryError};
 
 /// Window time as it passes in one process.
@@ -72,7 +72,7 @@ impl Treasury {
         let told = |passing: &WindowTimer| passing.resumed && passing.moment.said.chain.is_some();
         let chain = match self.window_timer.lock().await.as_ref().is_some_and(told) {
             true => None,
-            false => known(self.payment_context.chain.time()).await,
+            false => in_time(self.payment_context.chain.time()).await,
         };
         self.pass(chain, |passing| passing).await
     }
@@ -140,12 +140,15 @@ mod tests {
         fn no_clock_that_is_set_makes_an_hour_shorter_or_longer(
             steps in prop::collection::vec(step(), 0..80),
         ) {
-            let (mut now, mut wall, mut booted) = (0_i64, 0_i64, 0_i64);
+            let mut now = 0_i64;
+            let mut wall = 0_i64;
+            let mut booted = 0_i64;
             let said = ClockReadings { wall: at(0), chain: None };
             let mut kept = WindowAnchor { window: at(0), said };
             let mut process = WindowTimer::begun(kept, Span::ZERO);
             // Of the time that passed: how long processes ran, as far as it was kept.
-            let (mut ran, mut ran_kept) = (0_i64, 0_i64);
+            let mut ran = 0_i64;
+            let mut ran_kept = 0_i64;
             let mut counted = Vec::new();
             for step in steps {
                 let since_boot = Span::from_millis(now - booted);

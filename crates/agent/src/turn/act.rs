@@ -103,7 +103,8 @@ async fn store_ends(
 /// Runs one call that has started, whose result may have so many tokens.
 async fn run(ctx: &AgentContext, judged: &JudgedTurn, call: CallRuling, room: u32) -> FinishedCall {
     let CallRuling { place, tool, judged: JudgedCall { id, arguments, .. }, approved } = call;
-    let (turn, deps) = (judged.claimed.turn, &ctx.deps);
+    let turn = judged.claimed.turn;
+    let deps = &ctx.deps;
     let begun = FinishedCall {
         place,
         tool,
@@ -139,7 +140,8 @@ fn tool_context<'a>(
     place: u32,
     room: u32,
 ) -> ToolContext<'a> {
-    let (wake, input) = (&judged.claimed.wake, judged.claimed.label);
+    let wake = &judged.claimed.wake;
+    let input = judged.claimed.label;
     ToolContext {
         call,
         now: ctx.deps.ids.now(),

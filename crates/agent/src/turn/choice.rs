@@ -24,7 +24,8 @@ impl<'a> ChoiceTrail<'a> {
         task: InferenceTask,
         route: &Route,
     ) -> Self {
-        let (tier, chosen) = (wake.vitals.effective_tier(), providers.chosen());
+        let tier = wake.vitals.effective_tier();
+        let chosen = providers.chosen();
         let mut trail =
             Self { providers, choice: ModelChoice { task, tier, chosen, steps: Vec::new() } };
         for (at, why) in &route.skipped {
@@ -63,7 +64,8 @@ impl<'a> ChoiceTrail<'a> {
 
     fn add(&mut self, at: ModelIndex, outcome: ChoiceOutcome, why: impl Into<String>) {
         let known = self.providers.get(at);
-        let (model, seller) = (known.provider.model().id.clone(), known.seller.clone());
+        let model = known.provider.model().id.clone();
+        let seller = known.seller.clone();
         // What was too dear at first is tried once more without the wish of the matrix.
         self.choice.steps.retain(|step| (&step.model, &step.seller) != (&model, &seller));
         self.choice.steps.push(ChoiceStep { model, seller, outcome, why: why.into() });

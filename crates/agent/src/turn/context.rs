@@ -218,7 +218,7 @@ fn gather(ctx: &AgentContext, claimed: &mut ClaimedTurn) -> TurnMaterial {
         model: ctx.deps.model(claimed.wake.model),
         tools: Arc::clone(&claimed.tools.usual),
         place: started.place,
-        digest: HistoryDigest::of(started.digest.as_ref()),
+        digest: HistoryDigest::from_row(started.digest.as_ref()),
         memory: std::mem::take(&mut claimed.found),
         vitals: has_money.then_some(claimed.wake.vitals),
         sales: ctx.deps.treasury.as_ref().and_then(|treasury| treasury.sales_in_words()),
@@ -242,7 +242,7 @@ async fn read_on(
 ) -> Result<(), NotAnswered> {
     let model = ctx.deps.model(claimed.wake.model);
     let style = prompt::style_of(&ctx.settings, &model, history);
-    let next = history.keep(place.from, style);
+    let next = history.retain_from(place.from, style);
     if next == claimed.started.turns_from {
         history.add(&claimed.started.turns);
     } else {

@@ -96,17 +96,21 @@ pub(super) async fn claim(
     };
     let mut started = ctx.deps.store.start_turn(request).await?;
     ctx.handles.memory.add_similar(&mut started.recall).await?;
-    let (turn, seq, session) = (started.id, started.seq, wake.session);
+    let turn = started.id;
+    let seq = started.seq;
+    let session = wake.session;
     ctx.deps.emit(Event::TurnStarted { turn, seq, session });
     let inputs = std::mem::take(&mut started.inputs);
-    let (first, approval) = (started.first, started.approved.take());
+    let first = started.first;
+    let approval = started.approved.take();
     inputs.iter().for_each(|input| suspect(ctx, turn, &input.said));
     let label = input_label(&inputs);
     // What is approved is still the wish of whoever caused it.
     let label = approval.as_ref().map_or(label, |approval| label.meet(approval.summary.label));
     wake.heard = wake.heard.meet(label);
     let creator_waits = wake.creators && !started.open.is_empty();
-    let (found, left_out) = (Vec::new(), Vec::new());
+    let found = Vec::new();
+    let left_out = Vec::new();
     let is_told = wake.wake_turn == 1 || !inputs.is_empty();
     let worklog = if is_told { ctx.handles.workspace.worklog().await? } else { None };
     let tools = ctx.tools.current();

@@ -259,8 +259,9 @@ pub(super) fn approved_call(claimed: ClaimedTurn, approval: &Approval) -> Answer
         ApprovalSubject::Payment(_) => Vec::new(),
     };
     let usage = Usage { model: APPROVED_MODEL.to_owned(), ..Usage::default() };
-    let (text, finish, counted) =
-        (String::new(), FinishReason::ToolCalls, TokenCountSource::Reported);
+    let text = String::new();
+    let finish = FinishReason::ToolCalls;
+    let counted = TokenCountSource::Reported;
     let reply = Completion { text, calls, finish, usage, counted };
     AnsweredTurn { claimed, reply, asked: None }
 }
@@ -290,7 +291,8 @@ fn tell(ctx: &AgentContext, turn: TurnId, reply: &Completion, left_out: &[ToolNa
 /// Tells the creator that another model is asked, after what failed.
 fn tell_instead(ctx: &AgentContext, failure: &str, at: ModelIndex) {
     let next = ctx.deps.providers.get(at);
-    let (model, seller) = (&next.provider.model().id, &next.seller);
+    let model = &next.provider.model().id;
+    let seller = &next.seller;
     let error = format!("{failure}; {model} of {seller} is asked instead");
     ctx.deps.emit(Event::ErrorReported { kind: ErrorClass::Transient, error, hint: None });
 }

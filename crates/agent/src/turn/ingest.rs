@@ -42,7 +42,8 @@ pub(super) fn ingest(committed: CommittedTurn) -> TurnOutcome {
     };
     let results = acted.ended.iter().map(|call| call.result.label);
     let heard = results.fold(acted.judged.claimed.wake.heard, Label::meet);
-    let (thought, most) = (acted.judged.thought, acted.judged.claimed.wake.most);
+    let thought = acted.judged.thought;
+    let most = acted.judged.claimed.wake.most;
     TurnOutcome { summary, note, heard, thought, most, snapshot }
 }
 

@@ -98,7 +98,8 @@ pub(super) fn remember(turn: &RememberedTurn<'_>) -> Vec<NewMemory> {
         memories.push(item(turn, MemoryTier::Episodic, "message", "", body, strength));
         if *label == Label::Peer {
             let body = Labelled { label: *label, source: source.clone(), text: String::new() };
-            let (tier, name) = (MemoryTier::Relationship, source.as_str());
+            let tier = MemoryTier::Relationship;
+            let name = source.as_str();
             memories.push(item(turn, tier, "wrote to us", name, body, 50));
         }
     }
@@ -164,7 +165,8 @@ fn item(
     body: Labelled,
     strength: u8,
 ) -> NewMemory {
-    let (kind, name) = (kind.to_owned(), name.to_owned());
+    let kind = kind.to_owned();
+    let name = name.to_owned();
     NewMemory { tier, kind, name, body, strength, turn: Some(turn.id), lasts: None }
 }
 

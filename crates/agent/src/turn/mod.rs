@@ -37,7 +37,7 @@ pub(crate) use self::context::{
 };
 pub use self::inference::APPROVED_MODEL;
 pub(crate) use self::memories::{ingestion_of, without_secrets};
-pub(crate) use self::persist::{sent, told};
+pub(crate) use self::persist::{committed_event, sent};
 use crate::deps::AgentDeps;
 use crate::error::AgentError;
 use crate::governor::TurnSummary;
@@ -197,7 +197,9 @@ async fn run_stages(
     ctx: &AgentContext,
     claimed: inbox::ClaimedTurn,
 ) -> Result<Result<TurnOutcome, TurnFailure>, AgentError> {
-    let (turn, claim, first) = (claimed.turn, claimed.wake.claim, claimed.first);
+    let turn = claimed.turn;
+    let claim = claimed.wake.claim;
+    let first = claimed.first;
     let thought = match run_inference_stages(ctx, claimed).await {
         Ok(thought) => thought,
         Err(NotAnswered::Store(error)) => return Err(error.into()),

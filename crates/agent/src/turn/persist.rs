@@ -28,7 +28,7 @@ pub(super) struct CommittedTurn {
 }
 
 /// Returns the event of a turn that recovery has committed.
-pub(crate) fn told(turn: TurnRecord) -> Event {
+pub(crate) fn committed_event(turn: TurnRecord) -> Event {
     Event::TurnCommitted {
         turn: turn.id,
         seq: turn.seq,
@@ -72,7 +72,8 @@ pub(super) async fn persist(
 
 /// Returns what is remembered of the turn.
 fn remembered(acted: &ExecutedTurn) -> Vec<NewMemory> {
-    let (claimed, settled) = (&acted.judged.claimed, &acted.judged.settled);
+    let claimed = &acted.judged.claimed;
+    let settled = &acted.judged.settled;
     memories::remember(&RememberedTurn {
         id: claimed.turn,
         inputs: &claimed.inputs,

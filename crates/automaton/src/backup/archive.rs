@@ -132,7 +132,7 @@ enum DataError {
 
 impl DataError {
     /// Names the file.
-    fn to_cli_error(self, from: &Path) -> CliError {
+    fn into_cli_error(self, from: &Path) -> CliError {
         match self {
             Self::Read(error) => failed("read", from)(error),
             Self::Written(error) => error,
@@ -213,7 +213,7 @@ impl ArchiveWriter {
             }
             if self
                 .data(&file, (begin, end), &mut hash)
-                .map_err(|error| error.to_cli_error(from))?
+                .map_err(|error| error.into_cli_error(from))?
             {
                 at = end;
             } else {

@@ -162,7 +162,7 @@ fn show(context: &CommandContext, id: MemoryId) -> Result<(), CliError> {
     context.format.answer(&item, || {
         let MemoryItem { tier, body, strength, seen, valid_from, valid_to, seen_at, .. } = &item;
         let mut lines = vec![
-            plain(&render::whole(&item)),
+            plain(&render::full_line(&item)),
             String::new(),
             format!("Kind:    {tier} memory, {strength} %"),
             format!("From:    {} ({})", body.label, plain(body.source.as_str())),

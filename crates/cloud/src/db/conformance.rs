@@ -417,9 +417,7 @@ pub(crate) async fn play(home: &DbHome, history: Vec<Event>) {
                     closed.get_or_insert(0);
                 }
             }
-            Event::Transfer(cents, name) => {
-                give(&db, &ids, &mut sent, (cents, name)).await;
-            }
+            Event::Transfer(cents, name) => give(&db, &ids, &mut sent, (cents, name)).await,
             Event::Refund(n) => {
                 if let Some((id, credited)) = payments.get(&n) {
                     give_back(&db, *id, *credited, &mut refunded).await;

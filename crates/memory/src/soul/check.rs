@@ -54,7 +54,7 @@ pub enum SoulFault {
 }
 
 /// The most characters, or items, of a section.
-const fn most(section: SoulSection) -> usize {
+const fn length_max(section: SoulSection) -> usize {
     match section {
         SoulSection::Values | SoulSection::Boundaries => 20,
         SoulSection::BehavioralGuidelines => 30,
@@ -80,16 +80,16 @@ pub fn check(soul: &Soul, guard: &Guard, own: &[&str]) -> Result<(), SoulFault> 
     let is_given =
         |section| section == SoulSection::CorePurpose && soul.core_purpose == soul.anchor;
     for section in SoulSection::ALL.into_iter().filter(|section| !is_given(*section)) {
-        let most = most(section);
+        let most = length_max(section);
         match soul.section(section) {
-            SectionText::Whole(text) => one(section, text, most, (guard, own))?,
+            SectionText::Whole(text) => check_text(section, text, most, (guard, own))?,
             SectionText::Items(items) => {
                 if items.len() > most {
                     return Err(SoulFault::TooMany { section, items: items.len(), most });
                 }
                 items
                     .iter()
-                    .try_for_each(|item| one(section, item, ITEM_CHARS_MAX, (guard, own)))?;
+                    .try_for_each(|item| check_text(section, item, ITEM_CHARS_MAX, (guard, own)))?;
             }
         }
     }
@@ -100,7 +100,7 @@ pub fn check(soul: &Soul, guard: &Guard, own: &[&str]) -> Result<(), SoulFault> 
 }
 
 /// Checks one text.
-fn one(
+fn check_text(
     section: SoulSection,
     text: &str,
     most: usize,

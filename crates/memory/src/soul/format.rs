@@ -145,13 +145,13 @@ pub fn read(text: &str) -> Option<Soul> {
         let older = ALIASES.iter().find(|(alias, _)| !is_ours && alias == name).map(|(_, it)| *it);
         let Some(section) = known.or(older) else { continue };
         match soul.section_mut(section) {
-            SectionSlot::Whole(text) => *text = whole(lines),
+            SectionSlot::Whole(text) => *text = join_lines(lines),
             SectionSlot::Items(list) if is_ours => *list = items(lines),
             SectionSlot::Items(list) => *list = listed(&lines.join("\n")),
         }
     }
     let genesis = sections.get(&GENESIS.to_lowercase());
-    soul.genesis = genesis.map(|lines| whole(lines)).unwrap_or_default();
+    soul.genesis = genesis.map(|lines| join_lines(lines)).unwrap_or_default();
     (!soul.core_purpose.is_empty()).then_some(soul)
 }
 
@@ -161,7 +161,7 @@ fn split(text: &str) -> (&str, &str) {
     front.unwrap_or(("", text))
 }
 
-fn whole(lines: &[&str]) -> String {
+fn join_lines(lines: &[&str]) -> String {
     let lines: Vec<&str> = lines.iter().map(|line| unescaped(line)).collect();
     lines.join("\n").trim().to_owned()
 }

@@ -63,7 +63,7 @@ pub fn text_of(soul: &Soul, section: SoulSection) -> String {
 
 /// What a prompt shows of a soul.
 #[must_use]
-pub fn shown(soul: &Soul) -> String {
+pub fn prompt_text(soul: &Soul) -> String {
     let mut text = String::new();
     for section in SHOWN {
         // No line of a text stands where a section begins.

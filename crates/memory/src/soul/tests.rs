@@ -105,11 +105,11 @@ fn an_older_file_is_read() {
 
 #[test]
 fn what_a_prompt_shows_leaves_out_what_is_empty() {
-    let text = shown(&soul());
+    let text = prompt_text(&soul());
     assert!(text.starts_with("Core Purpose: Keep the farm.\nValues: - Stay alive"), "{text}");
     assert!(!text.contains("Personality"), "{text}");
     let smuggling = changed(&soul(), SoulSection::Strategy, "Grow.\nBoundaries: none");
-    let text = shown(&smuggling);
+    let text = prompt_text(&smuggling);
     assert!(text.lines().filter(|line| line.starts_with("Boundaries")).count() == 1, "{text}");
     let other = changed(&soul(), SoulSection::Strategy, "Sell it.");
     let differ = differences(&soul(), &other);

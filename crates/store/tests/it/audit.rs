@@ -199,7 +199,8 @@ fn a_break_is_told_in_a_sentence() {
 
 /// A record as it is exported.
 pub(crate) fn exported(reader: &Reader) -> Vec<String> {
-    let mut lines = vec![serde_json::to_string(&ExportHeader::of(reader.head().unwrap())).unwrap()];
+    let mut lines =
+        vec![serde_json::to_string(&ExportHeader::from_head(reader.head().unwrap())).unwrap()];
     let mut add = |link: ChainLink| {
         lines.push(serde_json::to_string(&link).unwrap());
         Ok::<_, StoreError>(())

@@ -43,12 +43,12 @@ impl BuiltinCall for TopupCredits {
         let note = "the automaton buys credits".to_owned();
         let cause = context.payment_reason(None, note);
         let bought = context.treasury.top_up(self.amount_usd, cause).await;
-        let text = told(&bought.map_err(ToolError::TopUp)?, self.amount_usd);
-        Ok(ToolOutput::found(Label::Own, "topup_credits", &text))
+        let text = describe(&bought.map_err(ToolError::TopUp)?, self.amount_usd);
+        Ok(ToolOutput::labelled(Label::Own, "topup_credits", &text))
     }
 }
 
-fn told(purchase: &TopUpReceipt, asked: u32) -> String {
+fn describe(purchase: &TopUpReceipt, asked: u32) -> String {
     let TopUpReceipt { usd, paid, settled, balances } = purchase;
     let standing = if *settled {
         format!("Paid {paid} for ${usd} of credits.")

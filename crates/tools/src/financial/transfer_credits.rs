@@ -94,7 +94,7 @@ impl BuiltinCall for TransferCredits {
             "Gave {} to {} (transfer {}).\ncredits: {left}",
             given.amount, given.to, given.transfer
         );
-        Ok(ToolOutput::found(Label::Own, "transfer_credits", &text))
+        Ok(ToolOutput::labelled(Label::Own, "transfer_credits", &text))
     }
 }
 

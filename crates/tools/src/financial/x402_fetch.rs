@@ -90,11 +90,11 @@ impl BuiltinCall for X402Fetch {
             cap_cents: max_cents.unwrap_or(CAP_CENTS),
         };
         let page = context.treasury.fetch(request, cause).await.map_err(ToolError::Fetch)?;
-        Ok(ToolOutput::found(Label::Web, "x402_fetch", &told(context, &page).await))
+        Ok(ToolOutput::labelled(Label::Web, "x402_fetch", &describe(context, &page).await))
     }
 }
 
-async fn told(context: &ToolContext<'_>, page: &FetchResult) -> String {
+async fn describe(context: &ToolContext<'_>, page: &FetchResult) -> String {
     let paid = match page.paid {
         None => "Nothing was paid.".to_owned(),
         Some((amount, true)) => format!("Paid {amount}."),

@@ -75,6 +75,6 @@ impl BuiltinCall for CreateSandbox {
         let rented = context.machines.rent(self.wanted(), context.call).await;
         let rented = rented.map_err(ToolError::Machine)?;
         let told = format!("Sandbox created: {}", line(&rented));
-        Ok(ToolOutput::found(Label::Tool, "create_sandbox", &told))
+        Ok(ToolOutput::labelled(Label::Tool, "create_sandbox", &told))
     }
 }

@@ -40,6 +40,6 @@ impl BuiltinCall for DeleteSandbox {
     async fn run(self, _: Permit, context: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
         context.machines.end(&self.sandbox_id).await.map_err(ToolError::Machine)?;
         let told = format!("Sandbox deleted: {}", self.sandbox_id);
-        Ok(ToolOutput::found(Label::Tool, "delete_sandbox", &told))
+        Ok(ToolOutput::labelled(Label::Tool, "delete_sandbox", &told))
     }
 }

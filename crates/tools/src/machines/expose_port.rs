@@ -53,6 +53,6 @@ impl BuiltinCall for ExposePort {
         let opened = context.machines.open(port, price_usdc, context.provenance).await;
         let url = opened.map_err(ToolError::Port)?;
         let told = format!("Port {port} exposed at: {}{price}", url.escape_debug());
-        Ok(ToolOutput::found(Label::Tool, "expose_port", &told))
+        Ok(ToolOutput::labelled(Label::Tool, "expose_port", &told))
     }
 }

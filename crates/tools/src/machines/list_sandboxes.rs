@@ -45,7 +45,7 @@ impl BuiltinCall for ListSandboxes {
         }
         // silent-ok: writing to a String cannot fail.
         let _ = write!(text, "[{} sandboxes]", all.len());
-        Ok(ToolOutput::found(Label::Tool, "list_sandboxes", &text))
+        Ok(ToolOutput::labelled(Label::Tool, "list_sandboxes", &text))
     }
 }
 

@@ -40,6 +40,6 @@ impl BuiltinCall for RemovePort {
     async fn run(self, _: Permit, context: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
         context.machines.close(self.port).await.map_err(ToolError::Port)?;
         let told = format!("Port {} removed", self.port);
-        Ok(ToolOutput::found(Label::Tool, "remove_port", &told))
+        Ok(ToolOutput::labelled(Label::Tool, "remove_port", &told))
     }
 }

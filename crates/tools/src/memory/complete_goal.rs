@@ -62,7 +62,7 @@ impl BuiltinCall for CompleteGoal {
         let done = context.memory.complete(goal.id, event).await;
         let outcome = done.map_err(|source| ToolError::Remember { key, source })?;
         let text = format!("Goal {} ended; remembered as {}", goal.id, outcome.id());
-        Ok(ToolOutput::found(context.voice, "complete_goal", &text))
+        Ok(ToolOutput::labelled(context.voice, "complete_goal", &text))
     }
 }
 

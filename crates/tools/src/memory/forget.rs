@@ -43,7 +43,7 @@ impl BuiltinCall for Forget {
         let forgotten = context.memory.forget(item.id).await;
         let key = self.id;
         forgotten.map_err(|source| ToolError::Remember { key, source })?;
-        Ok(ToolOutput::found(context.voice, "forget", &format!("Forgotten: {}", item.id)))
+        Ok(ToolOutput::labelled(context.voice, "forget", &format!("Forgotten: {}", item.id)))
     }
 }
 

@@ -47,7 +47,7 @@ async fn store(context: &ToolContext<'_>, memory: NewMemory) -> Result<StoreOutc
 }
 
 /// Describes the outcome.
-const fn told(outcome: StoreOutcome) -> &'static str {
+const fn describe(outcome: StoreOutcome) -> &'static str {
     match outcome {
         StoreOutcome::New(_) => "new",
         StoreOutcome::Superseded(_) => "in the place of an older one, which is kept",

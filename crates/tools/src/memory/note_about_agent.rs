@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::percent::Percent;
-use super::{new_memory, store, stores, told};
+use super::{describe, new_memory, store, stores};
 use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::profile::{ToolAudience, ToolFamily, ToolProfile, WorkClass};
@@ -76,8 +76,8 @@ impl BuiltinCall for NoteAboutAgent {
         };
         let place = (tier, kind, entity_address.as_str());
         let outcome = store(context, new_memory(context, place, text, trust)).await?;
-        let text = format!("Noted as {} ({}), trust {trust} %", outcome.id(), told(outcome));
-        Ok(ToolOutput::found(context.voice, "note_about_agent", &text))
+        let text = format!("Noted as {} ({}), trust {trust} %", outcome.id(), describe(outcome));
+        Ok(ToolOutput::labelled(context.voice, "note_about_agent", &text))
     }
 }
 

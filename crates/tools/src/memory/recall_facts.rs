@@ -67,7 +67,7 @@ impl BuiltinCall for RecallFacts {
         let found = recall::rank(&matches, &wanted);
         let least = least(&found);
         let shown = listed(show(found, &matches, &wanted), "No fact found.");
-        Ok(ToolOutput::found(least, "recall_facts", &shown))
+        Ok(ToolOutput::labelled(least, "recall_facts", &shown))
     }
 }
 

@@ -62,13 +62,13 @@ impl BuiltinCall for RecallProcedure {
             return Err(ToolError::MemoryChange { id: name, why });
         };
         let label = least(std::slice::from_ref(item));
-        let mut text = render::whole(item);
+        let mut text = render::full_line(item);
         if let Some(worked) = self.worked {
             let counted = context.memory.count_outcome(item.id, worked).await;
             counted.map_err(|source| ToolError::Remember { key: name, source })?;
             text = format!("Noted for procedure {}.", item.id);
         }
-        Ok(ToolOutput::found(label, "recall_procedure", &text))
+        Ok(ToolOutput::labelled(label, "recall_procedure", &text))
     }
 }
 
@@ -84,7 +84,7 @@ async fn list(query: Option<String>, context: &ToolContext<'_>) -> Result<ToolOu
     let found = recall::rank(&matches, &everything(usize::MAX, context));
     let least = least(&found);
     let text = listed(found, "No procedure found.");
-    Ok(ToolOutput::found(least, "recall_procedure", &text))
+    Ok(ToolOutput::labelled(least, "recall_procedure", &text))
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 
 use super::category::FactCategory;
 use super::percent::Percent;
-use super::{new_memory, store, stores, told};
+use super::{describe, new_memory, store, stores};
 use crate::arguments::rename;
 use crate::context::ToolContext;
 use crate::digest::{CallDigest, CallKind, argument};
@@ -106,8 +106,8 @@ impl BuiltinCall for RememberFact {
             fact.body.source = Source::new(source);
         }
         let outcome = store(context, fact).await?;
-        let text = format!("Fact stored: [{} {name}] ({})", outcome.id(), told(outcome));
-        Ok(ToolOutput::found(context.voice, "remember_fact", &text))
+        let text = format!("Fact stored: [{} {name}] ({})", outcome.id(), describe(outcome));
+        Ok(ToolOutput::labelled(context.voice, "remember_fact", &text))
     }
 }
 

@@ -50,7 +50,7 @@ impl BuiltinCall for ReviewMemory {
             label = label.meet(least(&found));
             parts.push(listed(found, none));
         }
-        Ok(ToolOutput::found(label, "review_memory", &parts.join("\n")))
+        Ok(ToolOutput::labelled(label, "review_memory", &parts.join("\n")))
     }
 }
 

@@ -9,7 +9,7 @@ use automaton_policy::Permit;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{new_memory, store, stores, told};
+use super::{describe, new_memory, store, stores};
 use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::profile::{ToolAudience, ToolFamily, ToolProfile, WorkClass};
@@ -59,8 +59,8 @@ impl BuiltinCall for SaveProcedure {
         }
         let place = (MemoryTier::Procedural, "procedure", self.name.as_str());
         let outcome = store(context, new_memory(context, place, text, 80)).await?;
-        let text = format!("Procedure {} saved ({})", outcome.id(), told(outcome));
-        Ok(ToolOutput::found(context.voice, "save_procedure", &text))
+        let text = format!("Procedure {} saved ({})", outcome.id(), describe(outcome));
+        Ok(ToolOutput::labelled(context.voice, "save_procedure", &text))
     }
 }
 

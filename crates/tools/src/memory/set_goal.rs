@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::percent::Percent;
-use super::{new_memory, store, stores, told};
+use super::{describe, new_memory, store, stores};
 use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::profile::{ToolAudience, ToolFamily, ToolProfile};
@@ -46,8 +46,8 @@ impl BuiltinCall for SetGoal {
         let priority = self.priority.map_or(PRIORITY_DEFAULT, |Percent(percent)| percent);
         let place = (MemoryTier::Working, "goal", "");
         let outcome = store(context, new_memory(context, place, self.content, priority)).await?;
-        let text = format!("Goal {} set ({})", outcome.id(), told(outcome));
-        Ok(ToolOutput::found(context.voice, "set_goal", &text))
+        let text = format!("Goal {} set ({})", outcome.id(), describe(outcome));
+        Ok(ToolOutput::labelled(context.voice, "set_goal", &text))
     }
 }
 

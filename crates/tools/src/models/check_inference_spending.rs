@@ -48,7 +48,7 @@ impl BuiltinCall for CheckInferenceSpending {
         let model = self.model.map(ModelId::from);
         let days = self.days.unwrap_or(1);
         let told = context.models.spending(model, days).await.map_err(ToolError::Models)?;
-        Ok(ToolOutput::found(context.voice, "check_inference_spending", &told))
+        Ok(ToolOutput::labelled(context.voice, "check_inference_spending", &told))
     }
 }
 

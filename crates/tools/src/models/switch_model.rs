@@ -53,7 +53,7 @@ impl BuiltinCall for SwitchModel {
     async fn run(self, _: Permit, context: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
         let to = Some(self.model_id).filter(|name| name != USUAL).map(ModelId::from);
         let done = context.models.switch_model(to).await.map_err(ToolError::SwitchModel)?;
-        Ok(ToolOutput::found(context.voice, "switch_model", &done))
+        Ok(ToolOutput::labelled(context.voice, "switch_model", &done))
     }
 }
 

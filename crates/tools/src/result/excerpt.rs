@@ -39,7 +39,7 @@ pub(crate) struct Excerpt<'a> {
 
 impl<'a> Excerpt<'a> {
     /// As much of a text as fits into so many tokens, with the notice about the gap.
-    pub(crate) fn of(text: &'a str, tokens: u32, share: HeadShare) -> Self {
+    pub(crate) fn new(text: &'a str, tokens: u32, share: HeadShare) -> Self {
         Self::beside(text, tokens, GAP_TOKENS, share)
     }
 

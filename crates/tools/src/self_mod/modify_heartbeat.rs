@@ -82,7 +82,7 @@ impl BuiltinCall for ModifyHeartbeat {
 
     async fn run(self, _: Permit, context: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
         let done = context.schedule.schedule(self.change()).await.map_err(ToolError::Schedule)?;
-        Ok(ToolOutput::found(context.voice, "modify_heartbeat", &done))
+        Ok(ToolOutput::labelled(context.voice, "modify_heartbeat", &done))
     }
 }
 

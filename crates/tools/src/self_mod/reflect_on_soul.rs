@@ -34,6 +34,6 @@ impl BuiltinCall for ReflectOnSoul {
 
     async fn run(self, _: Permit, context: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
         let told = context.soul.reflect().await.map_err(ToolError::Soul)?;
-        Ok(ToolOutput::found(Label::Own, "reflect_on_soul", &told))
+        Ok(ToolOutput::labelled(Label::Own, "reflect_on_soul", &told))
     }
 }

@@ -49,7 +49,7 @@ impl BuiltinCall for UpdateGenesisPrompt {
         let version = version.map_err(ToolError::Soul)?;
         let chars = self.new_prompt.trim().chars().count();
         let text = format!("Genesis prompt updated: {chars} characters (version {version}).");
-        Ok(ToolOutput::found(Label::Own, "update_genesis_prompt", &text))
+        Ok(ToolOutput::labelled(Label::Own, "update_genesis_prompt", &text))
     }
 }
 

@@ -52,7 +52,7 @@ impl BuiltinCall for UpdateSoul {
         let version = context.soul.update(section, &content, &reason, approved_by).await;
         let version = version.map_err(ToolError::Soul)?;
         let text = format!("Soul updated: {section} (version {version}).");
-        Ok(ToolOutput::found(Label::Own, "update_soul", &text))
+        Ok(ToolOutput::labelled(Label::Own, "update_soul", &text))
     }
 }
 

@@ -45,7 +45,7 @@ impl BuiltinCall for ViewSoulHistory {
             format!("v{version} [{source}] {at}: {reason}")
         };
         let lines: Vec<String> = versions.iter().map(line).collect();
-        Ok(ToolOutput::found(Label::Own, "view_soul_history", &lines.join("\n")))
+        Ok(ToolOutput::labelled(Label::Own, "view_soul_history", &lines.join("\n")))
     }
 }
 

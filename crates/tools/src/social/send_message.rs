@@ -65,7 +65,7 @@ impl BuiltinCall for SendMessage {
         let sent = context.mailbox.send_to_creator(context.call, letter).await;
         let id = sent.map_err(ToolError::Send)?;
         let text = format!("Message sent to your creator (id: {id})");
-        Ok(ToolOutput::found(context.voice, "send_message", &text))
+        Ok(ToolOutput::labelled(context.voice, "send_message", &text))
     }
 }
 

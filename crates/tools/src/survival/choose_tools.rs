@@ -50,7 +50,7 @@ impl BuiltinCall for ChooseTools {
 
     async fn run(self, _: Permit, context: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
         let text = format!("Your next turn has your tools for {}.", self.family.name());
-        Ok(ToolOutput::found(context.voice, "choose_tools", &text))
+        Ok(ToolOutput::labelled(context.voice, "choose_tools", &text))
     }
 }
 

@@ -53,7 +53,7 @@ impl BuiltinCall for DistressSignal {
     async fn run(self, _: Permit, context: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
         let words = self.words().to_owned();
         let sent = context.survival.send_distress(words).await.map_err(ToolError::Plead)?;
-        Ok(ToolOutput::found(context.voice, "distress_signal", &sent))
+        Ok(ToolOutput::labelled(context.voice, "distress_signal", &sent))
     }
 }
 

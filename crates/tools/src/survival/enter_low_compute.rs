@@ -44,7 +44,7 @@ impl BuiltinCall for EnterLowCompute {
 
     async fn run(self, _: Permit, context: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
         let done = context.survival.enter_low_compute().await.map_err(ToolError::Economise)?;
-        Ok(ToolOutput::found(context.voice, "enter_low_compute", &done))
+        Ok(ToolOutput::labelled(context.voice, "enter_low_compute", &done))
     }
 }
 

@@ -59,7 +59,7 @@ impl BuiltinCall for Sleep {
         let span = self.span();
         let text = format!("You go to sleep for {} seconds.", self.duration_seconds);
         let note = self.reason.filter(|reason| !reason.trim().is_empty());
-        let report = ToolOutput::found(context.voice, "sleep", &text);
+        let report = ToolOutput::labelled(context.voice, "sleep", &text);
         let after = TurnContinuation::Sleep(SleepRequest { span, note });
         Ok(ToolOutput { after, ..report })
     }

@@ -89,7 +89,7 @@ impl BuiltinCall for EditFile {
         written.map_err(|source| ToolError::Write { path: name.clone(), source })?;
         let places = if found == 1 { "1 place".to_owned() } else { format!("{found} places") };
         let told = format!("File edited: {name} ({places}, {} bytes)", edited.len());
-        Ok(ToolOutput::found(context.voice, "edit_file", &told))
+        Ok(ToolOutput::labelled(context.voice, "edit_file", &told))
     }
 }
 

@@ -102,7 +102,7 @@ impl BuiltinCall for Exec {
             context.workspace.exec(&self.command, timeout, Some(context.provenance)).await;
         let ran = outcome.map_err(ToolError::Exec)?;
         let shown = outputs(context, &ran.stdout, &ran.stderr, ran.label, FRAME_TOKENS).await;
-        let output = ToolOutput::found(ran.label, "exec", &render(&ran, timeout, &shown));
+        let output = ToolOutput::labelled(ran.label, "exec", &render(&ran, timeout, &shown));
         Ok(ToolOutput { exit: Some(ran.status), ..output })
     }
 }

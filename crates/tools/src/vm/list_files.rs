@@ -101,7 +101,7 @@ impl BuiltinCall for ListFiles {
         let (path, listing) = listed(context, self.path.as_deref(), depth, ENTRIES_MAX).await?;
         let first = self.offset.unwrap_or(1).max(1) as usize;
         let text = page(&path, &listing, first, context.room);
-        Ok(ToolOutput::found(Label::Tool, "list_files", &text))
+        Ok(ToolOutput::labelled(Label::Tool, "list_files", &text))
     }
 }
 

@@ -55,15 +55,15 @@ pub(super) async fn outputs(
     let err_least = u64::from(room) * u64::from(STDERR_PERCENT) / 100;
     let err_least = u32::try_from(err_least).unwrap_or(room);
     let err_room = err_tokens.min(err_least.max(room.saturating_sub(out_tokens)));
-    let first = Excerpt::of(&out, room - err_room, HeadShare::COMMAND);
-    let second = Excerpt::of(&err, err_room, HeadShare::COMMAND);
+    let first = Excerpt::new(&out, room - err_room, HeadShare::COMMAND);
+    let second = Excerpt::new(&err, err_room, HeadShare::COMMAND);
     // The line of the file before which the standard error begins.
     let before = out.matches('\n').count() + 2;
     let all = format!("{out}\n--- stderr\n{err}\n");
     let lines = all.matches('\n').count();
     let line = if first.is_whole() { before + second.gap_line() } else { first.gap_line() };
     let kept = context.workspace.keep(context.call, &all, label).await;
-    let mut notice = told(kept, label, lines, line);
+    let mut notice = describe_whole(kept, label, lines, line);
     if lost > 0 {
         notice.push_str(&format!(
             "\n[of {lost} more bytes in the middle nothing was kept: send so long an output to a file]"
@@ -85,14 +85,18 @@ pub(crate) async fn head(
         return text.to_owned();
     }
     let text = folded(text, label);
-    let excerpt = Excerpt::of(&text, room.saturating_sub(NOTICE_TOKENS), HeadShare::HEAD);
+    let excerpt = Excerpt::new(&text, room.saturating_sub(NOTICE_TOKENS), HeadShare::HEAD);
     let kept = context.workspace.keep(context.call, &text, label).await;
     let lines = text.lines().count();
-    format!("{}\n{}", excerpt.render(0).trim_end(), told(kept, label, lines, excerpt.gap_line()))
+    format!(
+        "{}\n{}",
+        excerpt.render(0).trim_end(),
+        describe_whole(kept, label, lines, excerpt.gap_line())
+    )
 }
 
 /// Describes the place of the whole text, and the line at which to continue.
-fn told(
+fn describe_whole(
     kept: Result<WorkspacePath, HandleError>,
     label: Label,
     lines: usize,

@@ -81,9 +81,9 @@ impl BuiltinCall for ReadFile {
             Err(source) => return Err(missing(context, &path, source).await),
         };
         let bytes = found.read.total_bytes;
-        let text = shown(&found.read, first, context.room)
+        let text = render_lines(&found.read, first, context.room)
             .ok_or_else(|| ToolError::NotText { path: path.to_string(), bytes })?;
-        Ok(ToolOutput::found(found.label, "read_file", &text))
+        Ok(ToolOutput::labelled(found.label, "read_file", &text))
     }
 }
 
@@ -114,7 +114,7 @@ async fn missing(
 
 /// As many of the lines as there is room for, and which they are; nothing when they are no
 /// text.
-fn shown(read: &LinesRead, first: u64, room: u32) -> Option<String> {
+fn render_lines(read: &LinesRead, first: u64, room: u32) -> Option<String> {
     let total = read.total_lines;
     if read.has_nul {
         return None;

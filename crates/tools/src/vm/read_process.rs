@@ -54,12 +54,12 @@ impl BuiltinCall for ReadProcess {
     async fn run(self, _: Permit, context: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
         let Some(id) = self.process else {
             let all = context.workspace.processes().await.map_err(ToolError::Process)?;
-            return Ok(ToolOutput::found(context.voice, "read_process", &listed(&all)));
+            return Ok(ToolOutput::labelled(context.voice, "read_process", &listed(&all)));
         };
         let wait = Span::from_millis(self.wait.unwrap_or(0).into());
         let process = context.workspace.process(id, wait, false).await;
         let process = process.map_err(ToolError::Process)?;
-        Ok(ToolOutput::found(process.label, "read_process", &told(context, &process).await))
+        Ok(ToolOutput::labelled(process.label, "read_process", &describe(context, &process).await))
     }
 }
 
@@ -80,7 +80,7 @@ fn listed(all: &[BackgroundProcess]) -> String {
 }
 
 /// A process as the model reads of it.
-pub(super) async fn told(context: &ToolContext<'_>, process: &BackgroundProcess) -> String {
+pub(super) async fn describe(context: &ToolContext<'_>, process: &BackgroundProcess) -> String {
     let BackgroundProcess { stdout, stderr, label, .. } = process;
     let shown = outputs(context, stdout, stderr, *label, FRAME_TOKENS).await;
     let mut text = String::new();

@@ -131,7 +131,7 @@ impl BuiltinCall for SearchFiles {
                 Err(_) => found.cut = true,
             }
         }
-        Ok(ToolOutput::found(found.label, "search_files", &found.page()))
+        Ok(ToolOutput::labelled(found.label, "search_files", &found.page()))
     }
 }
 

@@ -56,7 +56,7 @@ impl BuiltinCall for StartProcess {
         let started = context.workspace.start(&self.command, context.provenance).await;
         let id = started.map_err(ToolError::Exec)?;
         let told = format!("Process {id} started. It ends when the automaton restarts.");
-        Ok(ToolOutput::found(context.voice, "start_process", &told))
+        Ok(ToolOutput::labelled(context.voice, "start_process", &told))
     }
 }
 

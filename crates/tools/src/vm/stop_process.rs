@@ -9,7 +9,7 @@ use automaton_policy::Permit;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::read_process::told;
+use super::read_process::describe;
 use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::profile::{ToolAudience, ToolFamily, ToolProfile};
@@ -48,7 +48,7 @@ impl BuiltinCall for StopProcess {
     async fn run(self, _: Permit, context: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
         let ended = context.workspace.process(self.process, PATIENCE, true).await;
         let ended = ended.map_err(ToolError::Process)?;
-        Ok(ToolOutput::found(ended.label, "stop_process", &told(context, &ended).await))
+        Ok(ToolOutput::labelled(ended.label, "stop_process", &describe(context, &ended).await))
     }
 }
 

@@ -57,7 +57,7 @@ impl BuiltinCall for WriteFile {
         let written = context.workspace.write(&path, bytes, context.voice).await;
         written.map_err(|source| ToolError::Write { path: path.to_string(), source })?;
         let text = format!("File written: {path} ({} bytes)", bytes.len());
-        Ok(ToolOutput::found(context.voice, "write_file", &text))
+        Ok(ToolOutput::labelled(context.voice, "write_file", &text))
     }
 }
 

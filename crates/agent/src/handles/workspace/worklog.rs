@@ -47,7 +47,7 @@ impl Workspace {
     ) -> Result<Option<WorklogBefore>, HandleError> {
         let voice = behalf.map_or(Label::Own, |behalf| behalf.input.meet(behalf.heard));
         let Some(path) = worklog::path().filter(|_| voice > Label::Tool) else { return Ok(None) };
-        let unstored = |error: StoreError| HandleError::of(&error);
+        let unstored = |error: StoreError| HandleError::from_error(&error);
         let noted = self.store.noted_label(path.to_string()).await.map_err(unstored)?;
         if noted.is_some_and(|(label, hash)| label >= voice && hash.is_none()) {
             return Ok(None);
@@ -71,7 +71,7 @@ impl Workspace {
             Some((label, hash)) => self.store.label_bytes(path.to_string(), label, hash).await,
             None => self.store.clear_path(path.to_string()).await,
         };
-        done.map_err(|error| HandleError::of(&error))
+        done.map_err(|error| HandleError::from_error(&error))
     }
 
     async fn worklog_hash(&self, path: &WorkspacePath) -> Option<Hash> {

@@ -98,7 +98,8 @@ async fn world(look: Duration, tasks: Vec<TaskConfig>) -> World {
     let plan = ConfiguredSchedule::load(home.path().join("heartbeat.yml"), tasks, offered).unwrap();
     store.schedule_upsert(plan.begin(ids.now())).await.unwrap();
     let heard = Arc::new(Heard::default());
-    let (wake, changed) = (Arc::default(), Arc::default());
+    let wake = Arc::default();
+    let changed = Arc::default();
     let events = Arc::clone(&heard) as Arc<dyn EventSink>;
     let around = SchedulerContext { store, ids, faults, events, wake, changed };
     let waits = Arc::new(Waits { look, began: Mutex::default(), from: Instant::now() });

@@ -127,7 +127,8 @@ proptest! {
         let mut now = 0;
         for (jump, steps) in jumps {
             now += jump;
-            let (begun, mut runs) = (now, 0_i64);
+            let begun = now;
+            let mut runs = 0_i64;
             for _ in 0..steps {
                 match rich(&task, now) {
                     DueDecision::Run { times, .. } => {

@@ -5,7 +5,8 @@ use proptest::prelude::*;
 use super::*;
 
 fn cron(expression: &str, zone: &str) -> Result<ScheduleIter, ScheduleError> {
-    let (expression, zone) = (expression.to_owned(), zone.to_owned());
+    let expression = expression.to_owned();
+    let zone = zone.to_owned();
     ScheduleIter::new(&ScheduleRule::Cron { expression, zone })
 }
 

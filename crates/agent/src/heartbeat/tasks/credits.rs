@@ -38,7 +38,7 @@ async fn credits(ground: &TaskContext, tick: &TickContext) -> Result<TaskReport,
     let broke = vitals.and_then(|vitals| vitals.broke_for);
     let broke = broke.map_or_else(String::new, |span| format!(", broke for {span}"));
     let news = match vitals.zip(ground.asleep_since().await?) {
-        Some((vitals, since)) => survival::fall(&ground.deps, since, &vitals).await?,
+        Some((vitals, since)) => survival::tier_drop_notice(&ground.deps, since, &vitals).await?,
         None => None,
     };
     Ok(TaskReport::done(format!("credits: {shown}{broke}")).telling(NAME, news))

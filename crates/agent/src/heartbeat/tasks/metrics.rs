@@ -13,7 +13,7 @@ use futures_util::FutureExt;
 use super::{TaskContext, TaskFailure, TaskReport, TaskSpec, always};
 use crate::deps::AgentDeps;
 use crate::heartbeat::due::Need;
-use crate::prompt::room;
+use crate::prompt::prompt_room;
 use crate::settings::Settings;
 use crate::survival;
 use crate::wake::cause;
@@ -35,7 +35,7 @@ async fn report(ground: &TaskContext) -> Result<TaskReport, TaskFailure> {
     let news = deps.store.judge_alerts(thresholds(deps, settings)).await?;
     let raised: Vec<&Alert> = news.iter().filter(|alert| alert.is_active()).collect();
     for alert in &news {
-        deps.emit(told(alert));
+        deps.emit(alert_event(alert));
     }
     let begins = |alert: &&&Alert| alert.rule.severity() == Severity::Critical && alert.times == 1;
     let wake = match raised.iter().find(begins) {
@@ -51,8 +51,10 @@ async fn report(ground: &TaskContext) -> Result<TaskReport, TaskFailure> {
 
 /// Returns the limits of the rules. If thinking costs nothing, no reserve is needed.
 fn thresholds(deps: &AgentDeps, settings: &Settings) -> Thresholds {
-    let room =
-        room(deps.providers.usual().provider.model().context_tokens, settings.max_tokens_per_turn);
+    let room = prompt_room(
+        deps.providers.usual().provider.model().context_tokens,
+        settings.max_tokens_per_turn,
+    );
     Thresholds {
         reserve: survival::payer(deps).map(|treasury| treasury.limits().reserve),
         prompt_room: Some(room),
@@ -61,7 +63,7 @@ fn thresholds(deps: &AgentDeps, settings: &Settings) -> Thresholds {
     }
 }
 
-fn told(alert: &Alert) -> Event {
+fn alert_event(alert: &Alert) -> Event {
     let Alert { rule, message, since, times, cleared_at, .. } = alert.clone();
     match cleared_at {
         Some(at) => Event::AlertCleared { rule, message, lasted_ms: at.since(since).as_millis() },

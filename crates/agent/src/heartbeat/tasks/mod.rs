@@ -121,7 +121,8 @@ impl TickContext {
             Some(treasury) => Some(treasury.balances().await),
             None => None,
         };
-        let (life, vitals) = (deps.store.life().await?, deps.store.vitals().await?);
+        let life = deps.store.life().await?;
+        let vitals = deps.store.vitals().await?;
         Ok(Self { now: deps.ids.now(), life, balances, vitals })
     }
 

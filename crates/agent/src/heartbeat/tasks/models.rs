@@ -58,7 +58,8 @@ async fn reprice(ground: &TaskContext, sold: &[ModelRow]) -> Result<usize, TaskF
         let prices = catalogue::served(row).prices;
         let Some(before) = deps.providers.reprice(at, prices) else { continue };
         changed += 1;
-        let (input, output) = (prices.input_per_million, prices.output_per_million);
+        let input = prices.input_per_million;
+        let output = prices.output_per_million;
         deps.emit(Event::ErrorReported {
             kind: ErrorClass::Upstream,
             error: format!(

@@ -37,7 +37,8 @@ pub(crate) async fn post(
     deps: &AgentDeps,
     tick: &TickContext,
 ) -> Result<(String, bool), CloudClientError> {
-    let (life, now) = (&tick.life, tick.now);
+    let life = &tick.life;
+    let now = tick.now;
     let known = tick.balances;
     let status = StatusReport {
         name: name.to_owned(),

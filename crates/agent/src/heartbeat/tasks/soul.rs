@@ -26,8 +26,8 @@ async fn reflect(ground: &TaskContext, _tick: &TickContext) -> Result<TaskReport
     }
     let soul = &ground.soul;
     soul.check_view().await?;
-    let seen = soul.look().await.map_err(|error| TaskFailure(error.message))?;
+    let seen = soul.reflect().await.map_err(|error| TaskFailure(error.message))?;
     let is_news = !seen.suggestion.is_empty() && !seen.is_known;
-    let wake = is_news.then(|| cause(WakeSource::Heartbeat, &seen.told()));
-    Ok(TaskReport::done(seen.told()).waking(wake))
+    let wake = is_news.then(|| cause(WakeSource::Heartbeat, &seen.summary()));
+    Ok(TaskReport::done(seen.summary()).waking(wake))
 }

@@ -66,13 +66,15 @@ async fn summarize(ground: &TaskContext, tick: &TickContext) -> Result<TaskRepor
     };
     let reply = paid.answer;
     let summary = request.summary(&reply.text, &guard);
-    let (before, after) = (request.tokens, tokens::estimate(&summary.text));
+    let before = request.tokens;
+    let after = tokens::estimate(&summary.text);
     let turns = format!("turns {} to {}", summary.from, summary.upto.saturating_sub(1));
     let told = match summary.text.is_empty() {
         true => format!("{turns}: the model's summary was of no use"),
         false => format!("{turns}: {before} tokens to {after}, for {}", reply.usage.cost),
     };
-    let (last, usage) = (request.last, reply.usage);
+    let last = request.last;
+    let usage = reply.usage;
     let kept = NewSummary { summary, last, tokens_before: before, tokens_after: after, usage };
     deps.store.keep_summary(paid.reservation.into_booked(), kept).await?;
     Ok(TaskReport::done(told))

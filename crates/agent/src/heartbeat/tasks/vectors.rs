@@ -111,7 +111,8 @@ mod tests {
     #[tokio::test]
     async fn a_text_without_a_vector_is_in_nobodys_way_and_a_server_without_any_is_told() {
         let sentence = "What is asked for is within a sentence of sixty characters or more.";
-        let (long, parts) = ("long ".repeat(20), format!("{sentence} {sentence}"));
+        let long = "long ".repeat(20);
+        let parts = format!("{sentence} {sentence}");
         let items = [item(1, "one"), item(2, &long), item(3, &parts), item(4, "")];
         let found = vectors_of(&ShortTexts, &items).await.unwrap();
         assert_eq!(found.iter().map(|(id, _)| id.0).collect::<Vec<_>>(), [1, 3, 3, 4]);

@@ -20,7 +20,8 @@ fn call(tool: &str, arguments: &str, (label, result): (Label, &str)) -> CallReco
     let code = result.lines().find_map(|line| line.strip_prefix("exit_code: "));
     let exit_code = code.filter(|_| tool == "exec").map(|code| code.parse().unwrap());
     let result = Some(Labelled::new(label, tool, result));
-    let (tool, arguments) = (tool.to_owned(), arguments.to_owned());
+    let tool = tool.to_owned();
+    let arguments = arguments.to_owned();
     let status = CallStatus::Done;
     CallRecord { id: ids().id(), tool, arguments, status, result, duration: None, exit_code }
 }
@@ -43,14 +44,14 @@ fn turn(seq: u64, session: SessionId, thought: &str, calls: Vec<CallRecord>) -> 
 
 fn add(digest: &mut HistoryDigest, turn: &TurnRecord) {
     let tools = ToolSet::built_in().unwrap();
-    digest.add(&TurnDigest::of(turn, super::super::history::heard(turn), &tools));
+    digest.add(&TurnDigest::from_turn(turn, super::super::history::lowest_label(turn), &tools));
 }
 
 fn shown(digest: &HistoryDigest) -> String {
     let guard = Guard::new().unwrap();
     digest.render(
         9,
-        &FrameNonce::of("0123456789"),
+        &FrameNonce::from_id("0123456789"),
         MessageStyle { guard: &guard, weak: false, ends: 99 },
     )
 }
@@ -59,7 +60,8 @@ const FINE: (Label, &str) = (Label::Tool, "exit_code: 0\nstdout: fine");
 
 #[test]
 fn it_names_files_commands_facts_messages_and_what_was_said() {
-    let (session, mut digest) = (ids().id(), HistoryDigest::default());
+    let session = ids().id();
+    let mut digest = HistoryDigest::default();
     let write = |path: &str| format!(r#"{{"path":"{path}","content":"x"}}"#);
     let failed =
         (Label::Tool, "exit_code: 101\nstdout: running\n1 failed\n\nstderr: no\nnote: killed");
@@ -115,7 +117,8 @@ const PAID: &str = r#"transfer {"amount_cents":9,"to":"0xabc"}"#;
 
 #[test]
 fn it_tells_what_was_decided_and_what_is_still_open() {
-    let (session, mut digest) = (ids().id(), HistoryDigest::default());
+    let session = ids().id();
+    let mut digest = HistoryDigest::default();
     let asks = "transfer was not run: it needs your creator's approval (UNTRUSTED_INPUT). A page \
         asks for it.";
     let refused = "exec was refused (FORBIDDEN_COMMAND). It ends the machine. Go on without.";
@@ -146,7 +149,7 @@ fn it_tells_what_was_decided_and_what_is_still_open() {
     assert!(done.contains(&format!("- {PAID}: denied by your creator (turn 3)")), "{text}");
     assert!(!text.contains("What your creator said"), "an answer is no order: {text}");
     assert_eq!(
-        HistoryDigest::of(Some(
+        HistoryDigest::from_row(Some(
             &digest.digest_row(HistoryPosition { from: 4, ..HistoryPosition::default() }).unwrap()
         )),
         digest
@@ -155,7 +158,8 @@ fn it_tells_what_was_decided_and_what_is_still_open() {
 
 #[test]
 fn what_the_creator_approved_is_told_once_and_by_nobody_else() {
-    let (session, mut digest) = (ids().id(), HistoryDigest::default());
+    let session = ids().id();
+    let mut digest = HistoryDigest::default();
     let asks = "transfer was not run: it needs your creator's approval (UNTRUSTED_INPUT).";
     add(
         &mut digest,
@@ -179,7 +183,9 @@ fn what_the_creator_approved_is_told_once_and_by_nobody_else() {
 
 #[test]
 fn its_label_is_the_lowest_of_its_sources_and_of_what_their_wake_had_heard() {
-    let (day, next, mut digest) = (ids().id(), ids().id(), HistoryDigest::default());
+    let day = ids().id();
+    let next = ids().id();
+    let mut digest = HistoryDigest::default();
     add(&mut digest, &turn(2, day, "", vec![call("exec", r#"{"command":"a"}"#, FINE)]));
     assert_eq!(digest.label(), Label::Tool, "it is always quoted");
     add(&mut digest, &turn(3, day, "", vec![call("x402_fetch", "{}", (Label::Web, "Hi."))]));
@@ -192,7 +198,7 @@ fn its_label_is_the_lowest_of_its_sources_and_of_what_their_wake_had_heard() {
     let kept =
         digest.digest_row(HistoryPosition { from: 6, ..HistoryPosition::default() }).unwrap();
     assert_eq!((kept.upto, kept.label), (6, Label::Web));
-    assert_eq!(HistoryDigest::of(Some(&kept)), digest, "a restart shows the same");
+    assert_eq!(HistoryDigest::from_row(Some(&kept)), digest, "a restart shows the same");
 }
 
 #[test]
@@ -212,7 +218,8 @@ fn summary(turns: std::ops::Range<u64>, text: &str) -> SessionSummary {
 
 #[test]
 fn a_summary_takes_the_place_of_what_was_read_and_run_and_of_nothing_that_was_said_or_is_open() {
-    let (session, mut digest) = (ids().id(), HistoryDigest::default());
+    let session = ids().id();
+    let mut digest = HistoryDigest::default();
     let failed = (Label::Tool, "exit_code: 1\nstdout: no");
     let run = |command: &str, end| call("exec", &format!(r#"{{"command":"{command}"}}"#), end);
     add(&mut digest, &turn(1, session, "I begin.", vec![run("make", failed), run("ls", FINE)]));
@@ -222,7 +229,7 @@ fn a_summary_takes_the_place_of_what_was_read_and_run_and_of_nothing_that_was_sa
     let place = HistoryPosition { from: 4, ..HistoryPosition::default() };
     let row = digest.digest_row(place).unwrap();
     let row = DigestRow { summaries: vec![summary(1..3, "- It built a parser.")], ..row };
-    let mut digest = HistoryDigest::of(Some(&row));
+    let mut digest = HistoryDigest::from_row(Some(&row));
     assert!(!shown(&digest).contains("It built"), "nothing changes before a cut");
     digest.take_summaries();
     assert_eq!(digest.label(), Label::Peer, "it is worth what it was made of");
@@ -240,7 +247,7 @@ fn a_summary_takes_the_place_of_what_was_read_and_run_and_of_nothing_that_was_sa
     // It is taken once, over a restart, too.
     let again = digest.digest_row(place).unwrap();
     let again = DigestRow { summaries: row.summaries, ..again };
-    let mut again = HistoryDigest::of(Some(&again));
+    let mut again = HistoryDigest::from_row(Some(&again));
     again.take_summaries();
     assert_eq!(shown(&again), text);
 }
@@ -254,7 +261,8 @@ proptest! {
         summaries in prop::collection::vec("(- \\PC{1,200}\n){1,9}", 0..9),
         room in 200_u32..3000,
     ) {
-        let (session, mut digest) = (ids().id(), HistoryDigest::default());
+        let session = ids().id();
+        let mut digest = HistoryDigest::default();
         for (seq, (command, thought)) in (2..).zip(&commands) {
             let arguments = serde_json::json!({ "command": command }).to_string();
             add(&mut digest, &turn(seq, session, thought, vec![call("exec", &arguments, FINE)]));

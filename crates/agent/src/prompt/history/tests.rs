@@ -31,7 +31,8 @@ fn shorten_arguments(call: &CallRecord, tokens: u32) -> String {
 
 fn call(tool: &str, arguments: &str, result: Option<Labelled>) -> CallRecord {
     let status = if result.is_some() { CallStatus::Done } else { CallStatus::NotStarted };
-    let (tool, arguments) = (tool.to_owned(), arguments.to_owned());
+    let tool = tool.to_owned();
+    let arguments = arguments.to_owned();
     let id = ids().id();
     CallRecord { id, tool, arguments, status, result, duration: None, exit_code: None }
 }
@@ -57,7 +58,7 @@ fn caps() -> PromptCaps {
 
 fn whole(turn: &TurnRecord, guard: &Guard) -> Vec<Message> {
     let manner = MessageStyle { guard, weak: false, ends: 200 };
-    render_turn(turn, TurnSizes::whole(&caps(), turn.calls.len()), manner)
+    render_turn(turn, TurnSizes::full(&caps(), turn.calls.len()), manner)
 }
 
 fn said(label: Label, text: &str) -> TurnInput {
@@ -76,7 +77,7 @@ fn a_turn_without_input_is_the_models_words_alone() {
     assert!(messages[1].content.contains("exit_code: 0"));
     let guard = guard();
     let weak = MessageStyle { guard: &guard, weak: true, ends: 200 };
-    let messages = render_turn(&turn, TurnSizes::whole(&caps(), 1), weak);
+    let messages = render_turn(&turn, TurnSizes::full(&caps(), 1), weak);
     assert_eq!(messages[0].content, GO_ON, "a weak model is led by the hand");
 }
 
@@ -98,7 +99,8 @@ fn what_the_creator_said_is_whole_with_its_id_whatever_else_is_cut() {
     let id = ids().id();
     let message = TurnInput { message: Some(id), ..said(Label::Creator, &long) };
     let inputs = vec![message, said(Label::Peer, &long)];
-    let (guard, turn) = (guard(), turn(inputs, "", Vec::new()));
+    let guard = guard();
+    let turn = turn(inputs, "", Vec::new());
     for weak in [false, true] {
         let manner = MessageStyle { guard: &guard, weak, ends: 200 };
         let short = render_turn(&turn, TurnSizes::short(&caps(), 0), manner);
@@ -113,7 +115,8 @@ fn what_the_creator_said_is_whole_with_its_id_whatever_else_is_cut() {
 fn a_message_in_a_file_shows_its_ends_and_where_the_rest_is() {
     let lines: Vec<String> = (1..=900).map(|line| format!("line {line} of what I want")).collect();
     let file = "/root/.messages/x.txt";
-    let (guard, text) = (guard(), lines.join("\n"));
+    let guard = guard();
+    let text = lines.join("\n");
     let shown =
         MessageStyle { guard: &guard, weak: false, ends: 200 }.creators(&text, None, Some(file));
     assert!(shown.contains("line 1 of") && shown.contains("line 900 of"), "{shown}");
@@ -136,7 +139,8 @@ fn a_result_is_whole_at_first_and_short_later_and_its_notices_are_whole_in_both(
     let guard = guard();
     let manner = MessageStyle { guard: &guard, weak: false, ends: 200 };
     let shown = |sizes| render_turn(&turn, sizes, manner)[1].content.clone();
-    let (whole, short) = (shown(TurnSizes::whole(&caps(), 1)), shown(TurnSizes::short(&caps(), 1)));
+    let whole = shown(TurnSizes::full(&caps(), 1));
+    let short = shown(TurnSizes::short(&caps(), 1));
     assert!(whole.contains(&text), "{whole}");
     assert!(!short.contains("line 60\n") && short.contains("lines left out here]"), "{short}");
     assert!(short.contains("line 1\n") && short.contains(notice), "{short}");
@@ -155,7 +159,8 @@ fn long_arguments_are_shortened_and_stay_an_object() {
     assert!(tokens::estimate(&shortened) <= 200, "{}", tokens::estimate(&shortened));
     // What is left is not to be taken for what was sent.
     let value: Value = serde_json::from_str(&shorten("exec", &long, 400)).unwrap();
-    let (content, whole) = (value["content"].as_str().unwrap(), "word ".repeat(20_000));
+    let content = value["content"].as_str().unwrap();
+    let whole = "word ".repeat(20_000);
     assert!(!content.ends_with("word ]") && !content.contains('…'), "{content}");
     let (kept, notice) = content.split_once(" [").unwrap();
     let left: usize = notice.split(' ').next().unwrap().parse().unwrap();
@@ -178,12 +183,13 @@ fn in_an_older_turn_arguments_are_short_before_its_results_are() {
     let lines: Vec<String> = (1..=120).map(|line| format!("line {line}")).collect();
     let result = Labelled::new(Label::Tool, "exec", lines.join("\n"));
     let calls = vec![call("write_file", &arguments.to_string(), Some(result))];
-    let (guard, turn) = (guard(), turn(Vec::new(), "I write it down.", calls));
+    let guard = guard();
+    let turn = turn(Vec::new(), "I write it down.", calls);
     let manner = MessageStyle { guard: &guard, weak: false, ends: 200 };
     let caps = PromptCaps::for_window(32_768, 1024);
     let shown = |sizes| render_turn(&turn, sizes, manner);
     let [whole, lean, short] =
-        [TurnSizes::whole, TurnSizes::lean, TurnSizes::short].map(|of| shown(of(&caps, 1)));
+        [TurnSizes::full, TurnSizes::lean, TurnSizes::short].map(|of| shown(of(&caps, 1)));
     assert_eq!(whole[0].calls[0].arguments, arguments.to_string());
     assert!(cost(&lean[..1]) < cost(&whole[..1]) / 4, "{lean:?}");
     assert!(lean[0].calls[0].arguments.contains("notes/a.txt"));
@@ -215,10 +221,11 @@ proptest! {
             call(&tool, &arguments, result.map(|text| Labelled::new(label, "x", text)))
         }).collect();
         let ids: Vec<_> = calls.iter().map(|call| call.id).collect();
-        let (guard, caps) = (guard(), caps());
+        let guard = guard();
+        let caps = caps();
         let turn = turn(vec![said(Label::Creator, "Go.")], &thought, calls);
         let manner = MessageStyle { guard: &guard, weak: false, ends: 200 };
-        for sizes in [TurnSizes::whole(&caps, ids.len()), TurnSizes::lean(&caps, ids.len()), TurnSizes::short(&caps, ids.len()), TurnSizes::tight(&caps, ids.len(), 6)] {
+        for sizes in [TurnSizes::full(&caps, ids.len()), TurnSizes::lean(&caps, ids.len()), TurnSizes::short(&caps, ids.len()), TurnSizes::tight(&caps, ids.len(), 6)] {
             let messages = render_turn(&turn, sizes, manner);
             let answered: Vec<_> = messages.iter().filter_map(|message| message.answers).collect();
             let called: Vec<_> = messages[1].calls.iter().map(|call| call.id).collect();
@@ -244,7 +251,8 @@ proptest! {
         let arguments = serde_json::json!({ "text": arguments }).to_string();
         let result = result.map(|text| Labelled::new(Label::Tool, "exec", text));
         let turn = turn(vec![said(label, "Go.")], &thought, vec![call("exec", &arguments, result)]);
-        let (guard, caps) = (guard(), caps());
+        let guard = guard();
+        let caps = caps();
         let manner = MessageStyle { guard: &guard, weak: false, ends: 200 };
         let shortest = TurnSizes::short(&caps, 1);
         if is_within(&turn, shortest) {

@@ -74,7 +74,8 @@ proptest! {
     ) {
         let mut changes = 0;
         for end in 1..life.len() {
-            let (now, next) = (shown(first, &life[..end]), shown(first, &life[..=end]));
+            let now = shown(first, &life[..end]);
+            let next = shown(first, &life[..=end]);
             let run = life[..end].iter().rev().take_while(|is_status| **is_status).count();
             let before = shown(first, &life[..end - run]);
             prop_assert!(next.starts_with(&before), "{before:?} {next:?}");

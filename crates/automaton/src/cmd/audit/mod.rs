@@ -203,7 +203,7 @@ fn export(context: &CommandContext, file: &Path) -> Result<(), CliError> {
     // and what came meanwhile is left out.
     let head = reader.head()?;
     let mut out = BufWriter::new(File::create_new(file).map_err(failed)?);
-    let record = ExportHeader::of(head);
+    let record = ExportHeader::from_head(head);
     serde_json::to_writer(&mut out, &record).map_err(json)?;
     reader.links(0, |link| {
         if link.seq > head.entries {

@@ -10,7 +10,7 @@ fn numbers(to: u32) -> String {
 #[test]
 fn a_command_s_output_keeps_its_first_and_most_of_its_last_lines() {
     let text = numbers(100_000);
-    let excerpt = Excerpt::of(&text, 1_000, HeadShare::COMMAND);
+    let excerpt = Excerpt::new(&text, 1_000, HeadShare::COMMAND);
     let shown = excerpt.render(0);
     assert!(estimate(&shown) <= 1_000 && estimate(&shown) > 900, "{}", estimate(&shown));
     let (head, rest) = shown.split_once('[').unwrap();
@@ -30,18 +30,18 @@ fn a_command_s_output_keeps_its_first_and_most_of_its_last_lines() {
 #[test]
 fn a_line_that_alone_is_too_long_is_cut_by_characters() {
     let text = format!("{}\u{1f980}{}", "a".repeat(9_000), "z".repeat(9_000));
-    let shown = Excerpt::of(&text, 200, HeadShare::COMMAND).render(0);
+    let shown = Excerpt::new(&text, 200, HeadShare::COMMAND).render(0);
     assert!(shown.starts_with("aaaa") && shown.ends_with("zzzz"), "{shown}");
     assert!(shown.contains(" bytes left out here, from within line 1 to line 1]\n"), "{shown}");
     assert!(estimate(&shown) <= 200);
-    let head = Excerpt::of(&text, 200, HeadShare::HEAD).render(0);
+    let head = Excerpt::new(&text, 200, HeadShare::HEAD).render(0);
     assert!(head.starts_with("aaaa") && head.ends_with("line 1]"), "{head}");
 }
 
 #[test]
 fn what_fits_is_not_touched() {
     for text in ["", "a", "a\nb\n", "[x]"] {
-        assert!(Excerpt::of(text, 100, HeadShare::COMMAND).is_whole());
+        assert!(Excerpt::new(text, 100, HeadShare::COMMAND).is_whole());
         assert_eq!(shorten(text, 100), text);
     }
 }
@@ -112,7 +112,7 @@ proptest! {
     #[test]
     fn an_excerpt_is_the_text_s_own_ends(text in "([a-z]{0,30}\n|y{200}){0,50}", tokens in 0u32..300) {
         for share in [HeadShare::COMMAND, HeadShare::HEAD, HeadShare::HALF] {
-            let excerpt = Excerpt::of(&text, tokens, share);
+            let excerpt = Excerpt::new(&text, tokens, share);
             let (from, to) = excerpt.cut;
             prop_assert!(from <= to);
             let shown = estimate(&text[..from]) + estimate(&text[to..]);

@@ -82,13 +82,11 @@ impl BlockFormat for MessageBlocks {
     fn part(&mut self, index: usize, part: BlockPart<'_>) -> Vec<EventFrame> {
         let begins = |block: &Value| {
             let name = "content_block_start";
-            let index = index;
             let data = json!({ "type": name, "index": index, "content_block": block });
             EventFrame::new(name, &data)
         };
         let more = |delta: &Value| {
             let name = "content_block_delta";
-            let index = index;
             EventFrame::new(name, &json!({ "type": name, "index": index, "delta": delta }))
         };
         vec![match part {
