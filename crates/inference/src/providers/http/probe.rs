@@ -3,7 +3,7 @@
 //!
 //! Every kind of server tells that elsewhere, so several places are asked at once, for a
 //! moment; one that says nothing is no error. What is found is a claim, which
-//! [`catalogue::known`](crate::catalogue::known) weighs. Must never send the key anywhere but
+//! [`catalogue::known`](crate::catalogue::merge_claims) weighs. Must never send the key anywhere but
 //! to the configured origin, nor read a long answer.
 
 use std::collections::BTreeMap;

@@ -144,6 +144,7 @@ fn think(asked: &AtomicU64, request: &ChatRequest) -> SolverReply {
 }
 
 /// Sends messages until the time is over, and looks at the life now and then.
+#[expect(clippy::disallowed_methods, reason = "a bench measures in true time")]
 fn soak(
     context: &CommandContext,
     args: &BenchSoakArgs,
