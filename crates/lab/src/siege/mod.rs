@@ -251,7 +251,9 @@ fn outside(place: &Path) -> Result<BTreeMap<PathBuf, u64>, DaysError> {
     let own = |path: &Path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let is_own = ["state.db", "cloud.db", "ledger.db", "gas.db", "neighbour-"];
+        // The runtime itself writes snapshots of the workspace; each object is named by its hash.
         path.ends_with("home/workspace")
+            || path.ends_with("home/snapshots")
             || path.ends_with("chain")
             || is_own.iter().any(|own| name.starts_with(own))
     };
