@@ -19,8 +19,9 @@ use automaton_testkit::world::TempDir;
 /// 22 November 2026, 03:13 UTC.
 const BEGIN_MS: i64 = 1_795_317_180_000;
 const HOUR: Span = Span::from_secs(3600);
-/// What the record may grow by in a week.
-const GROWTH_MAX: u64 = 5_000_000;
+/// Bytes by which the record may grow in a week. It grows by five million, of which up to half
+/// a million are the log that SQLite has not yet folded into the file.
+const GROWTH_MAX: u64 = 6_000_000;
 
 const STORY: &str = r#"
 title = "a week"
